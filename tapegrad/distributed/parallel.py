@@ -7,13 +7,13 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-import cloudpickle
 import dask
 import numpy as np
 from distributed import Client, Future
 
 from tapegrad.distributed import workers
 from tapegrad.func.trees import flatten, rebuild, structure, tree_map
+from tapegrad.program.program import Program
 from tapegrad.tensor import Tensor
 
 REDUCTIONS: Final = ("mean", "sum", "concat")
@@ -224,8 +224,8 @@ class DataParallel:
         kinds = [(leaf.shape, leaf.dtype.str) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
         key = (structure(arguments), *kinds)
         if key not in self._digests:
-            data = cloudpickle.dumps((self.function, arguments))
-            digest = hashlib.sha256(data).hexdigest()
-            self.client.register_plugin(workers.Programs(digest, data))
+            text = Program.trace(self.function, *arguments).text()
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            self.client.register_plugin(workers.Programs(digest, text))
             self._digests[key] = digest
         return self._digests[key]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.program.program import Program
 
 # Programs of this process by their digests. A worker's threads ask for one at the same time.
-_programs: Final[dict[str, Any]] = {}
+_programs: Final[dict[str, Program]] = {}
 _lock: Final = threading.Lock()
 
 
@@ -24,23 +23,22 @@ class Programs(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
     ----------
     digest : str
         The name under which tasks ask for it.
-    data : bytes
-        The program and arguments of its signature.
+    text : str
+        The program, as `Program.text` writes it.
     """
 
-    def __init__(self, digest: str, data: bytes) -> None:
+    def __init__(self, digest: str, text: str) -> None:
         self.name = f"tapegrad-{digest}"
         self.digest = digest
-        self.data = data
+        self.text = text
 
     def setup(self, worker: Any) -> None:
         """Compile the program; Dask calls this in each worker."""
         del worker
         with _lock:
             if self.digest not in _programs:
-                function, arguments = pickle.loads(self.data)
-                program = Program.trace(function, *arguments)
-                program(*arguments)  # compiles
+                program = Program.parse(self.text)
+                program.run  # noqa: B018  # compiles it
                 _programs[self.digest] = program
 
 
