@@ -13,6 +13,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout
 
 if TYPE_CHECKING:
+    from tapegrad.program.memory import Memory
     from tapegrad.program.run import Runner
 
 
@@ -90,6 +91,8 @@ class Program:
     guards : tuple of Guard
     has_functions : bool
         Whether a `tapegrad.autograd.Function` was called, whose rule is not a part of the program.
+    limit : int, optional
+        How many bytes each loop may keep for its derivative.
     function : callable, optional
         From tensors in place of the inputs to the outputs and to the tensors that they depend on: what was traced. It
         serves derivatives if `has_functions`.
@@ -107,6 +110,7 @@ class Program:
         self.layouts, self.inputs, self.outputs = list(layouts), tuple(inputs), tuple(outputs)
         self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
         self.has_functions = False
+        self.limit: int | None = None
         self.function: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]] | None = None
         self._called: Callable[..., Any] | None = None  # by `trace`
 
@@ -176,6 +180,27 @@ class Program:
         """Return how it runs, and why."""
         return self.run.explain()
 
+    def memory(self) -> Memory:
+        """Return what a call keeps in memory, as numbers of bytes that are printed as a table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> program = tg.program.Program.trace(lambda x: (x * x).sum(), np.ones(100))
+        >>> print(program.memory())
+        inputs                800 bytes
+        outputs                 8 bytes
+        constants               0 bytes
+        arena                   0 bytes
+          residuals of loops    0 bytes
+          checkpoints           0 bytes
+        total                 808 bytes
+        """
+        from tapegrad.program.memory import memory_of
+
+        return memory_of(self)
+
     def cleaned(self) -> Program:
         """Return the program without operations that no output and no guard depends on."""
         alive = {*self.outputs, *(guard.value for guard in self.guards)}
@@ -217,9 +242,13 @@ class Program:
             [guard._replace(value=to[guard.value]) for guard in self.guards],
         )
 
+    def having_outputs(self, outputs: Sequence[int]) -> Program:
+        """Return the same list with other outputs."""
+        return Program(self.layouts, self.inputs, self.constants, self.entries, outputs, self.guards)
+
     def with_outputs(self, outputs: Sequence[int]) -> Program:
         """Return the program of other outputs."""
-        return Program(self.layouts, self.inputs, self.constants, self.entries, outputs, self.guards).cleaned()
+        return self.having_outputs(outputs).cleaned()
 
     def key(self) -> Hashable:
         """Return what is equal for programs that do the same, if they are `compact`."""
