@@ -30,6 +30,7 @@ ORDER = [
     {"nn"},
     {"optim", "utils"},
     {"program"},
+    {"scipy"},
     {"serialization"},
     {"tapegrad"},
     {"testing"},
@@ -57,6 +58,7 @@ AHEAD = {
     ("ops/warmup.py", "optim/__init__.py", "call"),
     ("ops/warmup.py", "optim/compiled.py", "call"),
     ("ops/warmup.py", "program/entry.py", "call"),
+    ("program/program.py", "serialization.py", "call"),
 }
 LONGEST = 350
 LONGER: set[str] = set()

@@ -23,6 +23,7 @@ from tapegrad.program.entry import Dispatch, Input, Output, Variant, make_entry
 from tapegrad.program.limits import limited
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
+from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
@@ -53,14 +54,14 @@ class Version:
         self._wanted = [own.requires_grad for own in captured]
         self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
 
-    def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
-        """Return the outputs; None if Python would have taken another way."""
+    def call(self, inputs: Sequence[Tensor], is_new: bool = False) -> list[Tensor] | None:
+        """Return the outputs; None if Python would have taken another way, which it has not if the trace `is_new`."""
         if [own.requires_grad for own in self.captured] != self._wanted:
             return None  # since the trace a tensor from outside was frozen, or thawed
         try:
             outputs, values = self._computed([*inputs, *self.captured])
         except Exception:
-            if self.program.guards:  # perhaps an operation of another branch
+            if self.program.guards and not is_new:  # perhaps an operation of another branch
                 return None
             raise
         return outputs if self.program.holds(values) else None
@@ -158,7 +159,7 @@ class Compiled:
             self._refused.append(version.run)
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         versions.insert(0, version)
-        outputs = version.call(inputs)
+        outputs = version.call(inputs, is_new=True)
         if outputs is None:  # a value that depends on more than the inputs
             self._give_up(key, versions)
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
@@ -233,7 +234,12 @@ class Compiled:
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
         kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
-        return Version(program, captured, kept, outputs)
+        program.signature = signature_of(self.function, (tree, places), (kept, outputs), wanted, captured)
+        return Version(self._known(program), captured, kept, outputs)
+
+    def _known(self, program: Program) -> Program:
+        """Return a program that was just traced, or an equal one."""
+        return program
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
@@ -250,6 +256,16 @@ class Compiled:
         """The programs that exist by now, the latest first."""
         versions = [version.program for versions in self._versions.values() for version in versions or ()]
         return versions + [run.program for run in self._refused]
+
+    @property
+    def njit(self) -> Any:
+        """The programs as one function for code that Numba compiles: see `Program.njit`.
+
+        They are those for one kind of arguments, one for each way through the branches that was taken by now.
+        """
+        from tapegrad.program.export.njit import njit_of
+
+        return njit_of(self.programs)
 
     def explain(self) -> str:
         """Return how the programs run, and why."""

@@ -43,7 +43,7 @@ class Staged(Driver):
         places: Places,
     ) -> None:
         if places.arena_bytes > _ARENA:
-            raise Refused(f"{places.arena_bytes} bytes between its stages")
+            raise Refused(f"{places.arena_bytes} bytes would stand between its stages")
         self.stages, self.codes = list(stages), list(codes)
         self.text = driver_text(program, stages, codes, places)
         self.key: str = "\0".join([self.text, *[own.key for own in codes]])  # what decides the machine code
