@@ -86,7 +86,7 @@ class Listed:
         self.layouts, self.inputs, self.outputs = list(layouts), tuple(inputs), tuple(outputs)
         self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
         self.has_functions = False
-        self.limit: int | None = None  # bytes that a loop may keep
+        self.limit: int | None = None
         self.function: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]] | None = None
         self.signature: Signature | None = None
         self._hash: int | None = None

@@ -215,6 +215,27 @@ class Program(Listed):
         """Return its loops as readable code."""
         return self.run.source()
 
+    def memory(self) -> Memory:
+        """Return what a call keeps in memory, as numbers of bytes that are printed as a table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> program = tg.program.Program.trace(lambda x: (x * x).sum(), np.ones(100))
+        >>> print(program.memory())
+        inputs                800 bytes
+        outputs                 8 bytes
+        constants               0 bytes
+        arena                   0 bytes
+          residuals of loops    0 bytes
+          checkpoints           0 bytes
+        total                 808 bytes
+        """
+        from tapegrad.program.memory import memory_of
+
+        return memory_of(self)
+
     def text(self) -> str:
         """Return the program as text that `parse` reads: all of it, constants and the shape of arguments included.
 
@@ -268,27 +289,6 @@ class Program(Listed):
     def explain(self) -> str:
         """Return how it runs, and why."""
         return self.run.explain()
-
-    def memory(self) -> Memory:
-        """Return what a call keeps in memory, as numbers of bytes that are printed as a table.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import tapegrad as tg
-        >>> program = tg.program.Program.trace(lambda x: (x * x).sum(), np.ones(100))
-        >>> print(program.memory())
-        inputs                800 bytes
-        outputs                 8 bytes
-        constants               0 bytes
-        arena                   0 bytes
-          residuals of loops    0 bytes
-          checkpoints           0 bytes
-        total                 808 bytes
-        """
-        from tapegrad.program.memory import memory_of
-
-        return memory_of(self)
 
     def __str__(self) -> str:
         from tapegrad.program.shown import lines_of
