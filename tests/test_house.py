@@ -32,6 +32,7 @@ ORDER = [
     {"program"},
     {"sparse"},
     {"scipy"},
+    {"distributed"},
     {"serialization"},
     {"tapegrad"},
     {"testing"},
@@ -55,10 +56,13 @@ AHEAD = {
     ("func/mapping.py", "program/mapped.py", "call"),
     ("func/__init__.py", "sparse/matrices.py", "types"),
     ("func/__init__.py", "sparse/matrices.py", "call"),
+    ("func/loops.py", "program/scanned.py", "call"),
+    ("func/roots.py", "program/implicit.py", "call"),
     ("autograd/seeds.py", "program/mapped.py", "call"),
     ("ops/warmup.py", "optim/__init__.py", "call"),
     ("ops/warmup.py", "optim/compiled.py", "call"),
     ("ops/warmup.py", "program/entry.py", "call"),
+    ("program/program.py", "serialization.py", "call"),
 }
 LONGEST = 350
 LONGER: set[str] = set()

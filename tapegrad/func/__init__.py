@@ -4,14 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 from tapegrad.func.gradients import grad, grad_and_value, value_and_grad
 from tapegrad.func.jacobians import hessian, jacfwd, jacrev
+from tapegrad.func.loops import fori_loop, scan, while_loop
 from tapegrad.func.mapping import vmap
 from tapegrad.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from tapegrad.func.products import hvp, jvp, linearize, vjp
+from tapegrad.func.roots import custom_root
 
 if TYPE_CHECKING:
     from tapegrad.sparse.matrices import sparse_hessian, sparse_jacobian
 
 __all__ = [
+    "custom_root",
+    "fori_loop",
     "functional_call",
     "grad",
     "grad_and_value",
@@ -22,12 +26,14 @@ __all__ = [
     "jvp",
     "linearize",
     "replace_all_batch_norm_modules_",
+    "scan",
     "sparse_hessian",
     "sparse_jacobian",
     "stack_module_state",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 import warnings
 import weakref
@@ -22,6 +23,7 @@ from tapegrad.program.derivative import differentiable
 from tapegrad.program.entry import Dispatch, Input, Output, Variant, make_entry
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
+from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
@@ -52,14 +54,14 @@ class Version:
         self._wanted = [own.requires_grad for own in captured]
         self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
 
-    def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
-        """Return the outputs; None if Python would have taken another way."""
+    def call(self, inputs: Sequence[Tensor], is_new: bool = False) -> list[Tensor] | None:
+        """Return the outputs; None if Python would have taken another way, which it has not if the trace `is_new`."""
         if [own.requires_grad for own in self.captured] != self._wanted:
             return None  # since the trace a tensor from outside was frozen, or thawed
         try:
             outputs, values = self._computed([*inputs, *self.captured])
         except Exception:
-            if self.program.guards:  # perhaps an operation of another branch
+            if self.program.guards and not is_new:  # perhaps an operation of another branch
                 return None
             raise
         return outputs if self.program.holds(values) else None
@@ -103,6 +105,14 @@ class Compiled:
         _dispatches.add(self._dispatch)
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._refused: list[Runner] = []  # for `explain`
+
+    def __reduce__(self) -> Any:
+        """Pickle by the function, which is traced anew there: by its name, if a decorator gave it to the function."""
+        name: str = getattr(self.function, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self.function, "__module__", ""))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (type(self).__base__, (self.function,))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return a method, of a function that stands in a class."""
@@ -156,7 +166,7 @@ class Compiled:
             self._refused.append(version.run)
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         versions.insert(0, version)
-        outputs = version.call(inputs)
+        outputs = version.call(inputs, is_new=True)
         if outputs is None:  # a value that depends on more than the inputs
             self._give_up(key, versions)
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
@@ -230,6 +240,7 @@ class Compiled:
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
         kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
+        program.signature = signature_of(self.function, (tree, places), (kept, outputs), wanted, captured)
         return Version(self._known(program), captured, kept, outputs)
 
     def _known(self, program: Program) -> Program:
@@ -251,6 +262,16 @@ class Compiled:
         """The programs that exist by now, the latest first."""
         versions = [version.program for versions in self._versions.values() for version in versions or ()]
         return versions + [run.program for run in self._refused]
+
+    @property
+    def njit(self) -> Any:
+        """The programs as one function for code that Numba compiles: see `Program.njit`.
+
+        They are those for one kind of arguments, one for each way through the branches that was taken by now.
+        """
+        from tapegrad.program.export.njit import njit_of
+
+        return njit_of(self.programs)
 
     def explain(self) -> str:
         """Return how the programs run, and why."""
