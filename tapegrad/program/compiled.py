@@ -17,66 +17,17 @@ from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, rebuild, structure, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
-from tapegrad.ops.table.gateway import constant
-from tapegrad.program.derivative import differentiable
-from tapegrad.program.entry import Dispatch, Input, Output, Variant, make_entry
+from tapegrad.program.effects import Outside, Postponed
+from tapegrad.program.entry import Dispatch, Input, Output, make_entry
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
 from tapegrad.program.trace import Traced, trace
-from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.program.version import Version
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 #: How many programs a function may have for one signature: one for each way through its branches.
 LIMIT: Final = 16
-
-
-class Version:
-    """The program of a function for one signature and one way through its branches.
-
-    Attributes
-    ----------
-    program : Program
-        Its inputs are the arguments', then those of tensors that the function takes from outside.
-    captured : list of Tensor
-        The tensors from outside; their data are looked at in every call.
-    tree : object
-        What the function returned, for its structure.
-    places : list of int
-        Which leaves of `tree` are outputs of the program; the others are the same in every call.
-    """
-
-    def __init__(self, program: Program, captured: Sequence[Tensor], tree: Any, places: Sequence[int]) -> None:
-        self.program, self.captured, self.tree, self.places, self.run = (
-            program, list(captured), tree, places, program.run,
-        )  # fmt: skip
-        self._wanted = [own.requires_grad for own in captured]
-        self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
-
-    def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
-        """Return the outputs; None if Python would have taken another way."""
-        if [own.requires_grad for own in self.captured] != self._wanted:
-            return None  # since the trace a tensor from outside was frozen, or thawed
-        try:
-            outputs, values = self._computed([*inputs, *self.captured])
-        except Exception:
-            if self.program.guards:  # perhaps an operation of another branch
-                return None
-            raise
-        return outputs if self.program.holds(values) else None
-
-    def _computed(self, inputs: list[Tensor]) -> tuple[list[Tensor], Sequence[Any]]:
-        """Return the outputs, and the values of guards."""
-        if modes.is_grad_enabled() and any(own.requires_grad for own in inputs):
-            return differentiable(self.program, self.run, inputs)
-        arrays, values = self.run([own._data for own in inputs])
-        return [constant(array, layout_of(array)) for array in arrays], values
-
-    def result(self, outputs: Sequence[Tensor], has_arrays: bool) -> Any:
-        """Return outputs as the function would."""
-        leaves = flatten(self.tree)
-        for place, output in zip(self.places, outputs, strict=True):
-            leaves[place] = array_of(output) if has_arrays else output
-        return rebuild(self.tree, leaves)
 
 
 class Compiled:
@@ -149,7 +100,10 @@ class Compiled:
         if len(versions) == LIMIT:
             self._give_up(key, versions)
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
-        version = self._trace((args, kwargs), leaves, places, inputs, wanted)
+        try:
+            version = self._trace((args, kwargs), leaves, places, inputs, wanted)
+        except Postponed:
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         if version.run.fused is None and not versions:
             # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
             self._versions[key] = None
@@ -165,7 +119,7 @@ class Compiled:
 
     def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
         """Let the compiled entry call a version first, if it knows the classes of arguments and containers."""
-        if version.run.fused is None:
+        if version.run.fused is None or not version.outside.is_plain:
             return
         layouts = [version.program.layouts[number] for number in version.program.inputs]
         wanted, kinds, count = list(leaves), [], 0
@@ -188,7 +142,7 @@ class Compiled:
                     arguments,
                     keywords=keywords,
                     result=rebuild(version.tree, result),
-                    captured=list(zip(version.captured, layouts[count:], strict=True)),
+                    captured=list(zip(version.outside.sources, layouts[count:], strict=True)),
                     as_tensors=not kinds or any(issubclass(kind, Tensor) for kind in kinds),
                 )
             except TypeError:  # a container that compiled code does not know
@@ -220,17 +174,18 @@ class Compiled:
             for place, tensor in zip(places, tensors, strict=True):
                 filled[place] = tensor
             args, kwargs = rebuild(tree, filled)
-            returned[:] = [self.function(*args, **kwargs)]
-            return [leaf for leaf in flatten(returned[0]) if isinstance(leaf, Tensor)]
+            out = self.function(*args, **kwargs)
+            own = flatten(out)
+            found = [place for place, leaf in enumerate(own) if isinstance(leaf, Tensor)]
+            returned[:] = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in own]), found
+            return [own[place] for place in found]
 
+        outside = Outside()
         with enable_grad():
-            program, captured = trace(call, [own._data for own in inputs], wanted)
+            program, captured = trace(call, [own._data for own in inputs], wanted, outside)
         count = len(inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
-        out = returned.pop()
-        outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
-        kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
-        return Version(program, captured, kept, outputs)
+        return Version(program, outside, *returned)
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None

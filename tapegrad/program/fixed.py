@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tapegrad.program.compiled import Compiled, Version
+from tapegrad.program.compiled import Compiled
+from tapegrad.program.version import Version
 from tapegrad.tensor import Tensor
 
 _AGAIN: Final = "trace another one by Program.trace(), or use tapegrad.compile(), which does so by itself"

@@ -19,21 +19,22 @@ from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
 from tapegrad.program import garbage
 from tapegrad.program.calls import kind_of
+from tapegrad.program.effects import Outside
+from tapegrad.program.outside import Takes
 from tapegrad.program.placed import with_stacks
 from tapegrad.program.program import Entry, Program, detach_op
-from tapegrad.program.scripts import Scripts
 from tapegrad.program.traced import Traced, TracingError, error, plain_twin
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["Traced", "Tracer", "TracingError", "trace"]
 
 _SMALL: Final = 4096  # elements of a result that depends on no input and becomes a constant
 
 
-class Tracer(Scripts):
+class Tracer(Takes):
     """Writes down the operations of one call of a function.
 
     Attributes
@@ -46,7 +47,6 @@ class Tracer(Scripts):
         super().__init__()
         self.has_functions = False
         self._tensors: dict[int, Callable[[], Tensor | None]] = {}
-        self._around = modes.interceptor()
 
     def copied(self, tensor: Tensor, copy: np.ndarray) -> None:
         """Let a copy of a tensor's data stand for its value."""
@@ -62,15 +62,7 @@ class Tracer(Scripts):
 
     def random(self) -> None:
         """Refuse random numbers, which would be the same in every call."""
-        raise error("random numbers are not traced yet; give them to the function as an argument")
-
-    def accumulated(self, tensor: Tensor) -> None:
-        """Refuse to change the gradient of a tensor from outside."""
-        if not tensor.is_traced:
-            raise error(
-                "backward() accumulates gradients of tensors from outside, which is not traced yet; return them by "
-                "autograd.grad()"
-            )
+        raise error("random numbers of this kind are not traced; give them to the function as an argument")
 
     def called(self) -> None:
         """Note that the user's own rule is a part of the function: see `Version`."""
@@ -78,7 +70,12 @@ class Tracer(Scripts):
 
     def written(self, array: np.ndarray) -> None:
         """Refuse a write in place: the list is pure."""
-        raise error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
+        raise error("this write in place is not traced; compute a new tensor, e.g. with where() or x + y")
+
+    def is_own(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a value of this trace, and none that it took from outside."""
+        number = self.known(raw_data(tensor))
+        return tensor.is_traced and number is not None and number not in self._tensors
 
     def number_of(self, operand: Tensor) -> int:
         """Return the number of an operand's value; a tensor from outside is noted."""
@@ -111,6 +108,8 @@ class Tracer(Scripts):
     def __call__(self, op: Op, bound: Bound) -> Any:
         """Compute an operation, and write it down."""
         self._count += 1
+        if self.has_writes:
+            self.renew_all(bound.operands)
         numbers = tuple([self.number_of(own) for own in bound.operands])
         for number in numbers:
             self.value_of(number)
@@ -121,8 +120,11 @@ class Tracer(Scripts):
         plan, out, _ = gateway.forward(op, Bound(operands, bound.attrs, bound.index_arrays), layouts)
         if plan.pack is not None:
             result = tuple(plan.pack(plan, out, *operands))
+            shared = [place for place, own in enumerate(out) if _is_view(own, operands)]
         else:
+            shared = [0] if plan.view_offset is not None else []
             if id(out) in self._by_identity and isinstance(out, np.ndarray):  # an operand, as it is
+                shared = [0]
                 out = out[...]
             result = (compiled.finish(plan, out, *operands, *bound.index_arrays),)
         records = any(own._node is not None for own in result)
@@ -136,8 +138,10 @@ class Tracer(Scripts):
         for own in result if records else ():
             self._bind_residuals(op, own._node, results)
         tensors = [self.traced(own, number) for own, number in zip(result, results, strict=True)]
+        for place in shared:
+            self.note_view(tensors[place], bound.operands[0], plan, place)
         if len(key) == 2:
-            kind = kind_of(plan, out)
+            kind = kind_of(plan, out, is_view=bool(shared))
             self._last = bound, kind, tensors[0]
             if self.script is not None:
                 self.script.append(None if records else (kind, numbers, known))
@@ -148,8 +152,15 @@ class Tracer(Scripts):
             return tensors[0]
         return op.result_type(*tensors) if op.result_type is not None else tuple(tensors)
 
-    def detached(self, tensor: Tensor) -> Traced:
-        """Return a traced tensor of the same value without a graph."""
+    def detached(self, tensor: Tensor) -> Tensor:
+        """Return a tensor of the same value without a graph, which is a view."""
+        self.renew(tensor)
+        result = self.copy_of(tensor) if tensor.is_traced else from_array(tensor._array())
+        self.note_view(result, tensor, None)
+        return result
+
+    def copy_of(self, tensor: Tensor) -> Traced:
+        """Return a traced tensor of the same value without a graph, which is no view."""
         number, data = self.number_of(tensor), raw_data(tensor)
         if tensor._node is not None:
             known = self._results.get((detach_op, number))
@@ -210,13 +221,21 @@ class Tracer(Scripts):
         return twin
 
 
+def _is_view(out: Any, operands: Sequence[Tensor]) -> bool:
+    data = raw_data(operands[0]) if len(operands) == 1 else None
+    return isinstance(out, np.ndarray) and isinstance(data, np.ndarray) and np.may_share_memory(out, data)
+
+
 def _row_by_row(layout: Layout) -> Layout:
     return contiguous_layout(layout.shape, layout.dtype)
 
 
 @garbage.kept()
 def trace(
-    function: Callable[..., Any], arrays: Sequence[np.ndarray], requires_grad: Sequence[bool] = ()
+    function: Callable[..., Any],
+    arrays: Sequence[np.ndarray],
+    requires_grad: Sequence[bool] = (),
+    outside: Outside | None = None,
 ) -> tuple[Program, list[Tensor]]:
     """Call a function of tensors with example values, and return its program, and the tensors that it captured.
 
@@ -229,6 +248,9 @@ def trace(
     arrays : sequence of array
     requires_grad : sequence of bool
         Whether gradients of the inputs are wanted of the program; default none.
+    outside : Outside, optional
+        Gets what the function takes from outside, and what it changes there: further outputs. Without it, that is an
+        error.
     """
     tracer = Tracer()
     inputs, numbers = [], []
@@ -242,8 +264,12 @@ def trace(
     try:
         with modes.intercept(tracer), pass_modes.tracing():
             outputs = function(*inputs)
+            tracer.renew_all(outputs)
+            results = [tracer.number_of(own) for own in outputs]
+            del outputs  # a tensor of the function's own dies now
+            taken, changed = tracer.found(inputs, numbers, outside)
     finally:
         dtypes.on_change.remove(tracer.forget_kinds)
-    results = [tracer.number_of(own) for own in outputs]
-    captured = tracer.captured()
-    return tracer.program([*numbers, *captured], results), list(captured.values())
+        tracer.restore()
+    program = tracer.program([*numbers, *taken], [*results, *changed])
+    return program, list(tracer.captured().values())
