@@ -24,7 +24,7 @@ from tapegrad.program.traced import Traced, error, set_data
 from tapegrad.program.views import Views, operand_of, part_at
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import Leaf
-from tapegrad.tape.layout import Layout
+from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
 
 
@@ -163,16 +163,23 @@ class Writes(Views):
             with modes.enable_grad():
                 value = apply(rewritten_op, Bound([operand_of(root), value.detach()], {}, ()))
                 give_node(root, value._layout, value._node)
-        number, data = self.number_of(value), raw_data(value)
-        if not isinstance(data, np.ndarray):
-            data = np.asarray(data)
-            self.bind(data, number)
+        data = self._like(np.asarray(raw_data(root)), value)
+        layout = layout_of(data)
         set_data(root, data)
         if value._node is not None and modes.is_grad_enabled():
-            give_node(root, value._layout, value._node)
+            give_node(root, layout.tracked, value._node)
         else:
-            layout = value._layout.plain
             root._layout = layout.tracked if root._node is not None else layout
+
+    def _like(self, before: np.ndarray, value: Tensor) -> np.ndarray:
+        """Return an array that stands for a value and has the strides of another one: views depend on them."""
+        number, data = self.number_of(value), raw_data(value)
+        if isinstance(data, np.ndarray) and (data.strides == before.strides or data.size < 2):
+            return data
+        array = np.empty_like(before)
+        array[...] = self.value_of(number)
+        self.bind(array, number)
+        return array
 
     def restore(self) -> None:
         """Let all tensors from outside be as they were before the trace."""
