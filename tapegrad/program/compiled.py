@@ -19,6 +19,7 @@ from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.program.effects import Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, make_entry
+from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
 from tapegrad.program.trace import Traced, trace
@@ -119,7 +120,7 @@ class Compiled:
 
     def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
         """Let the compiled entry call a version first, if it knows the classes of arguments and containers."""
-        if version.run.fused is None or not version.outside.is_plain:
+        if version.run.fused is None or not version.outside.is_served:
             return
         layouts = [version.program.layouts[number] for number in version.program.inputs]
         wanted, kinds, count = list(leaves), [], 0
@@ -137,12 +138,15 @@ class Compiled:
             for number, place in enumerate(version.places):
                 result[place] = Output(number)
             arguments, keywords = rebuild((args, kwargs), wanted)
+            first = len(arguments) + len(keywords)
+            captured, changes = prepared(version.outside, version.program, count, first)
             try:
                 variant = version.run.variant(
                     arguments,
                     keywords=keywords,
                     result=rebuild(version.tree, result),
-                    captured=list(zip(version.outside.sources, layouts[count:], strict=True)),
+                    captured=captured,
+                    changes=changes,
                     as_tensors=not kinds or any(issubclass(kind, Tensor) for kind in kinds),
                 )
             except TypeError:  # a container that compiled code does not know

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.table.gateway import constant
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape import versions
-from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
 Generator = np.random.Generator
@@ -44,11 +43,19 @@ class Drawn(NamedTuple):
     generator: Callable[[], Generator]
     draw: Callable[[Generator], np.ndarray]
 
+    def new(self) -> np.ndarray:
+        """Draw."""
+        return np.asarray(self.draw(self.generator()))
+
 
 class Read(NamedTuple):
     """Numbers of Python that are looked at in each call, as an array that a function returns."""
 
     array: Callable[[], np.ndarray]
+
+    def new(self) -> np.ndarray:
+        """Look."""
+        return self.array()
 
 
 class NewGrad(NamedTuple):
@@ -105,14 +112,10 @@ class Outside:
         return bool(self.written or self.new_grads or self.cleared)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether inputs are tensors, and nothing changes."""
-        return (
-            not self.has_effects
-            and not self.conditions
-            and not self.checks
-            and all(isinstance(own, Tensor) for own in self.sources)
-        )
+    def is_served(self) -> bool:
+        """Whether compiled code can do it: not what is done to arguments, or to gradients as they were."""
+        changed = [*self.written, *[own.tensor for own in self.new_grads], *self.cleared]
+        return not any(isinstance(own, (GradOf, int)) for own in (*self.sources, *changed))
 
     def holds(self) -> bool:
         """Whether gradients exist as they did in the trace, and Python's state is as it was."""
@@ -125,12 +128,9 @@ class Outside:
         found = []
         for source, layout in zip(self.sources, layouts, strict=True):
             own: Any = source
-            if source.__class__ is Drawn:
-                array = source.draw(source.generator())
-                own = constant(array, layout_of(array))
-            elif source.__class__ is Read:
-                own = from_array(source.array())
-            elif source.__class__ is GradOf:
+            if isinstance(source, (Drawn, Read)):
+                own = from_array(source.new())
+            elif isinstance(source, GradOf):
                 own = source.tensor._grad
             given = own._layout
             if given.shape != layout.shape or given.dtype != layout.dtype:
