@@ -5,6 +5,7 @@ While it is traced, tensors from outside have the values that it gave them. Then
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from collections.abc import Callable, Sequence
@@ -35,10 +36,11 @@ class Takes(Writes):
 
     def __init__(self) -> None:
         super().__init__()
-        self._around = modes.interceptor()
+        self._around: Any = modes.interceptor()
         self._grads: dict[int, Gradient] = {}
         self._taken: dict[int, Source] = {}  # by the number of the value
         self._checks: list[Callable[[], bool]] = []
+        self._modules: dict[int, Any] = {}
         self._states: dict[int, tuple[Any, Any]] = {}  # of generators, before the first draw
 
     # --- while it is traced ----------------------------------------------------------------------------------------
@@ -80,6 +82,27 @@ class Takes(Writes):
     def require(self, check: Callable[[], bool]) -> None:
         """Let the program serve a call only if a function of Python's state returns True."""
         self._checks.append(check)
+
+    def called_module(self, module: Any) -> None:
+        """Note that a module was called: its members, and whether it is in training, are a part of Python's state."""
+        if isinstance(self._around, Takes):
+            self._around.called_module(module)
+        else:
+            self._modules[id(module)] = module
+
+    def _members(self) -> list[tuple[dict[str, Any], str, Any]]:
+        """Return the members of modules that were called: the dictionary, the name and the value of each."""
+        found = []
+        for module in self._modules.values():
+            own = module.__dict__
+            found += [(own, name, own[name]) for name in ("training", *module._kinds)]
+        for _, name, value in found:
+            if isinstance(value, Tensor) and value.is_traced:
+                raise TracingError(
+                    f"the function replaces the member {name!r} of a module; write to it in place, "
+                    f"e.g. by self.{name}.copy_(...)"
+                )
+        return found
 
     def postpone(self) -> None:
         """Give the trace up: this call makes what later ones find."""
@@ -187,6 +210,9 @@ class Takes(Writes):
         ]
         own.sources += self._taken.values()
         own.checks += self._checks
+        members = self._members()
+        if members:
+            own.checks.append(functools.partial(_are_same, members))
         return [*captured, *self._taken], changed + grads
 
     def captured(self) -> dict[int, Tensor]:
@@ -206,3 +232,7 @@ class Takes(Writes):
         self._grads.clear()
         self.originals.clear()
         self._states.clear()
+
+
+def _are_same(members: Sequence[tuple[dict[str, Any], str, Any]]) -> bool:
+    return all(own.get(name) is value for own, name, value in members)

@@ -6,8 +6,11 @@ known by its identity.
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import numpy as np
@@ -221,6 +224,12 @@ class Tracer(Takes):
         return twin
 
 
+def _noticing_modules() -> AbstractContextManager[None]:
+    """Return what lets a tracer notice calls of modules, if there are any."""
+    hooks = sys.modules.get("tapegrad.nn.modules.hooks")
+    return contextlib.nullcontext() if hooks is None else hooks.noticing()
+
+
 def _is_view(out: Any, operands: Sequence[Tensor]) -> bool:
     data = raw_data(operands[0]) if len(operands) == 1 else None
     return isinstance(out, np.ndarray) and isinstance(data, np.ndarray) and np.may_share_memory(out, data)
@@ -262,7 +271,7 @@ def trace(
             inputs[-1].requires_grad_()
     dtypes.on_change.append(tracer.forget_kinds)
     try:
-        with modes.intercept(tracer), pass_modes.tracing():
+        with modes.intercept(tracer), pass_modes.tracing(), _noticing_modules():
             outputs = function(*inputs)
             tracer.renew_all(outputs)
             results = [tracer.number_of(own) for own in outputs]
