@@ -19,6 +19,7 @@ from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.program.effects import Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, make_entry
+from tapegrad.program.numpy_random import noticed_draws
 from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
@@ -90,33 +91,44 @@ class Compiled:
             ) from None
         if versions is None:
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
+        call = (args, kwargs), leaves, places, inputs
+        try:
+            found = self._version(key, versions, call, wanted)
+        except Postponed:
+            found = None
+        if found is None:
+            return self._called_itself(*call, has_arrays)
+        version, outputs = found
+        if not any(wanted):  # the compiled entry does not record
+            self._serve(version, args, kwargs, leaves)
+        return version.result(outputs, has_arrays)
+
+    def _version(
+        self, key: Any, versions: list[Version], call: tuple[Any, Any, Any, Any], wanted: Sequence[bool]
+    ) -> tuple[Version, list[Tensor]] | None:
+        """Return the version that serves a call, with its outputs; None if the function itself is to be called."""
+        inputs = call[-1]
         for number, version in enumerate(versions):
             outputs = version.call(inputs)
             if outputs is not None:
                 if number:  # the next call may well take the same way
                     versions.insert(0, versions.pop(number))
-                if not any(wanted):  # the compiled entry does not record
-                    self._serve(version, args, kwargs, leaves)
-                return version.result(outputs, has_arrays)
+                return version, outputs
         if len(versions) == LIMIT:
             self._give_up(key, versions)
-            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
-        try:
-            version = self._trace((args, kwargs), leaves, places, inputs, wanted)
-        except Postponed:
-            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
+            return None
+        version = self._trace(*call, wanted)
         if version.run.fused is None and not versions:
             # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
             self._versions[key] = None
             self._refused.append(version.run)
-            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
+            return None
         versions.insert(0, version)
         outputs = version.call(inputs)
         if outputs is None:  # a value that depends on more than the inputs
             self._give_up(key, versions)
-            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
-        self._serve(version, args, kwargs, leaves)
-        return version.result(outputs, has_arrays)
+            return None
+        return version, outputs
 
     def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
         """Let the compiled entry call a version first, if it knows the classes of arguments and containers."""
@@ -185,20 +197,22 @@ class Compiled:
             return [own[place] for place in found]
 
         outside = Outside()
-        with enable_grad():
+        with enable_grad(), noticed_draws():
             program, captured = trace(call, [own._data for own in inputs], wanted, outside)
+        outside.find_names(self.function)
         count = len(inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         return Version(program, outside, *returned)
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
-        guard = versions[0].program.guards[-1]
+        guards = versions[0].program.guards
+        why = "Python looks at a value of its own computation" if guards else "what it finds outside is another one"
         warnings.warn(
-            f"{self.function.__name__} takes another way in nearly every call, because Python looks at a value of its "
-            f"own computation; it is not compiled. {guard.where}",
+            f"{self.function.__name__} takes another way in nearly every call, because {why}; it is not compiled. "
+            f"{guards[-1].where if guards else ''}",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     @property

@@ -6,11 +6,13 @@ They are copied into that memory when the program has computed all of them: a ca
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tapegrad.program.names import Name, names_of
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape import versions
 from tapegrad.tape.layout import Layout
@@ -93,6 +95,8 @@ class Outside:
         Tensors that have to have a gradient before, or must not have one.
     checks : list of callable
         Functions of Python's state that have to return True before.
+    names : list of (int, Name)
+        Which of the sources are what stands behind a name.
     is_step : bool
         Whether it computes gradients, or writes to what wants one: results then have no graph, as if it was freed.
     """
@@ -104,6 +108,7 @@ class Outside:
         self.cleared: list[Tensor | int] = []
         self.conditions: list[tuple[Tensor, bool]] = []
         self.checks: list[Callable[[], bool]] = []
+        self.names: list[tuple[int, Name]] = []
         self.is_step = False
 
     @property
@@ -117,6 +122,17 @@ class Outside:
         changed = [*self.written, *[own.tensor for own in self.new_grads], *self.cleared]
         return not any(isinstance(own, (GradOf, int)) for own in (*self.sources, *changed))
 
+    def find_names(self, function: Callable[..., Any]) -> None:
+        """Find the tensors that the function has by name: they are looked up in each call."""
+        if any(isinstance(own, Tensor) for own in self.sources):
+            known = names_of(function)
+            self.names = [(place, known[id(own)]) for place, own in enumerate(self.sources) if id(own) in known]
+            if self.has_effects:  # what is written to is no other tensor than in the trace
+                self.checks += [
+                    functools.partial(stands_behind, name, self.sources[place]) for place, name in self.names
+                ]
+                self.names = []
+
     def holds(self) -> bool:
         """Whether gradients exist as they did in the trace, and Python's state is as it was."""
         return all((tensor._grad is not None) is wanted for tensor, wanted in self.conditions) and all(
@@ -125,6 +141,11 @@ class Outside:
 
     def tensors(self, layouts: Sequence[Layout]) -> list[Tensor] | None:
         """Return the inputs of a call; None if one has another shape or dtype than in the trace."""
+        for place, name in self.names:
+            value = name.value()
+            if not isinstance(value, Tensor) or value.__class__ is not self.sources[place].__class__:
+                return None
+            self.sources[place] = value
         found = []
         for source, layout in zip(self.sources, layouts, strict=True):
             own: Any = source
@@ -168,6 +189,11 @@ class Outside:
                 tensor._grad = value
         for own in self.cleared:
             (inputs[own] if isinstance(own, int) else own)._grad = None
+
+
+def stands_behind(name: Name, tensor: Any) -> bool:
+    """Whether a tensor is what stands behind a name."""
+    return name.value() is tensor
 
 
 def share_memory(targets: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:

@@ -40,7 +40,7 @@ class Takes(Writes):
         self._grads: dict[int, Gradient] = {}
         self._taken: dict[int, Source] = {}  # by the number of the value
         self._checks: list[Callable[[], bool]] = []
-        self._modules: dict[int, Any] = {}
+        self._modules: dict[int, list[tuple[dict[str, Any], str, Any]]] = {}
         self._states: dict[int, tuple[Any, Any]] = {}  # of generators, before the first draw
 
     # --- while it is traced ----------------------------------------------------------------------------------------
@@ -88,16 +88,15 @@ class Takes(Writes):
         if isinstance(self._around, Takes):
             self._around.called_module(module)
         else:
-            self._modules[id(module)] = module
+            own = module.__dict__
+            self._modules.setdefault(id(module), [(own, name, own[name]) for name in ("training", *module._kinds)])
 
     def _members(self) -> list[tuple[dict[str, Any], str, Any]]:
         """Return the members of modules that were called: the dictionary, the name and the value of each."""
-        found = []
-        for module in self._modules.values():
-            own = module.__dict__
-            found += [(own, name, own[name]) for name in ("training", *module._kinds)]
-        for _, name, value in found:
-            if isinstance(value, Tensor) and value.is_traced:
+        found = [member for members in self._modules.values() for member in members]
+        for own, name, value in found:
+            if own.get(name) is not value and name != "training":
+                own[name] = value
                 raise TracingError(
                     f"the function replaces the member {name!r} of a module; write to it in place, "
                     f"e.g. by self.{name}.copy_(...)"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tapegrad.program.effects import Drawn, Outside, Read
+from tapegrad.program.effects import Drawn, Outside, Read, stands_behind
 from tapegrad.program.program import Program
 from tapegrad.program.templates import Changes
 from tapegrad.tape import versions
@@ -52,7 +53,11 @@ def prepared(
         (own, layout.tracked if outside.is_step and own.requires_grad else layout)
         for own, layout in zip(tensors, layouts[n_inputs:], strict=True)
     ]
-    if not outside.has_effects and not outside.conditions and not outside.checks and not fresh:
+    checks: list[Callable[[], bool]] = [
+        *outside.checks,
+        *(functools.partial(stands_behind, name, tensors[place]) for place, name in outside.names),
+    ]
+    if not outside.has_effects and not outside.conditions and not checks and not fresh:
         return captured, None
     local = threading.local()
     count = len(program.outputs) - len(outside.written) - len(outside.new_grads)
@@ -60,7 +65,7 @@ def prepared(
              enumerate(outside.new_grads, count + len(outside.written))]  # fmt: skip
     grads += [(first + place_of[id(own)], -1) for own in outside.cleared]
     return captured, Changes(
-        _before(outside, fresh, local) if fresh or outside.checks else None,
+        _before(outside, checks, fresh, local) if fresh or checks else None,
         _undo(local) if any(isinstance(source, Drawn) for _, source in fresh) else None,
         _after(written) if written else None,
         [layout.nbytes for layout in layouts],
@@ -70,9 +75,14 @@ def prepared(
     )  # fmt: skip
 
 
-def _before(outside: Outside, fresh: Sequence[tuple[Any, Drawn | Read]], local: threading.local) -> Callable[[], bool]:
+def _before(
+    outside: Outside,
+    checks: Sequence[Callable[[], bool]],
+    fresh: Sequence[tuple[Any, Drawn | Read]],
+    local: threading.local,
+) -> Callable[[], bool]:
     """Return what looks at Python's state, and makes the inputs that are new in each call."""
-    checks, has_draws = outside.checks, any(isinstance(source, Drawn) for _, source in fresh)
+    has_draws = any(isinstance(source, Drawn) for _, source in fresh)
 
     def before() -> bool:
         for check in checks:

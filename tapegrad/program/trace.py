@@ -77,7 +77,9 @@ class Tracer(Takes):
 
     def is_own(self, tensor: Tensor) -> bool:
         """Whether a tensor is a value of this trace, and none that it took from outside."""
-        number = self.known(raw_data(tensor))
+        number, original = self.known(raw_data(tensor)), self.originals.get(id(tensor))
+        if original is not None and original.tensor() is tensor:
+            return False
         return tensor.is_traced and number is not None and number not in self._tensors
 
     def number_of(self, operand: Tensor) -> int:

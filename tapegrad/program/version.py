@@ -10,7 +10,7 @@ from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, rebuild
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.derivative import differentiable
-from tapegrad.program.effects import Outside, share_memory
+from tapegrad.program.effects import Outside, Postponed, share_memory
 from tapegrad.program.entry import Variant
 from tapegrad.program.program import Program
 from tapegrad.tape.layout import layout_of
@@ -35,15 +35,15 @@ class Version:
     def __init__(self, program: Program, outside: Outside, tree: Any, places: Sequence[int]) -> None:
         self.program, self.outside, self.tree, self.places, self.run = program, outside, tree, places, program.run
         self._layouts = [program.layouts[number] for number in program.inputs]
-        self._held = [own for own in outside.sources if isinstance(own, Tensor)]
-        self._wanted = [own.requires_grad for own in self._held]
+        self._held = [place for place, own in enumerate(outside.sources) if isinstance(own, Tensor)]
+        self._wanted = [own.requires_grad for own in outside.sources if isinstance(own, Tensor)]
         self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
 
     def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
         """Return the outputs; None if Python would have taken another way."""
         outside = self.outside
-        if [own.requires_grad for own in self._held] != self._wanted or not outside.holds():
-            return None  # since the trace a tensor from outside was frozen, or thawed
+        if not outside.holds():
+            return None
         states = outside.states() if self.program.guards else []
         outputs = self._outputs(inputs)
         if outputs is None:
@@ -54,12 +54,12 @@ class Version:
     def _outputs(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
         outside = self.outside
         others = outside.tensors(self._layouts[len(inputs) :])
-        if others is None:
-            return None
+        if others is None or [others[place].requires_grad for place in self._held] != self._wanted:
+            return None  # since the trace a tensor from outside was frozen, or thawed
         given = [*inputs, *others]
         targets = outside.targets(inputs)
         if targets and share_memory(targets, given):
-            return None
+            raise Postponed  # the order of reads and writes matters
         try:
             outputs, values = self._computed(given, targets)
         except Exception:

@@ -153,7 +153,8 @@ class Writes(Views):
     def _rebind(self, root: Any, value: Tensor) -> None:
         """Let a tensor have another value."""
         self.has_writes = True
-        if id(root) not in self.originals and not self.is_own(root):
+        known = self.originals.get(id(root))
+        if (known is None or known.tensor() is not root) and not self.is_own(root):
             self.originals[id(root)] = Original(
                 weakref.ref(root), root.__class__, raw_data(root), root._layout, root._node
             )
