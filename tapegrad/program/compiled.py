@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 import warnings
 import weakref
@@ -23,6 +24,7 @@ from tapegrad.program.numpy_random import noticed_draws
 from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
+from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
 from tapegrad.program.version import Version
 from tapegrad.tape.layout import Layout
@@ -56,6 +58,14 @@ class Compiled:
         _dispatches.add(self._dispatch)
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._refused: list[Runner] = []  # for `explain`
+
+    def __reduce__(self) -> Any:
+        """Pickle by the function, which is traced anew there: by its name, if a decorator gave it to the function."""
+        name: str = getattr(self.function, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self.function, "__module__", ""))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (type(self).__base__, (self.function,))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return a method, of a function that stands in a class."""
@@ -124,7 +134,7 @@ class Compiled:
             self._refused.append(version.run)
             return None
         versions.insert(0, version)
-        outputs = version.call(inputs)
+        outputs = version.call(inputs, is_new=True)
         if outputs is None:  # a value that depends on more than the inputs
             self._give_up(key, versions)
             return None
@@ -202,7 +212,14 @@ class Compiled:
         outside.find_names(self.function)
         count = len(inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
-        return Version(program, outside, *returned)
+        plain = not outside.has_effects and all(isinstance(own, Tensor) for own in outside.sources)
+        if plain:
+            program.signature = signature_of(self.function, (tree, places), tuple(returned), wanted, captured)
+        return Version(self._known(program), outside, *returned)
+
+    def _known(self, program: Program) -> Program:
+        """Return a program that was just traced, or an equal one."""
+        return program
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
@@ -220,6 +237,16 @@ class Compiled:
         """The programs that exist by now, the latest first."""
         versions = [version.program for versions in self._versions.values() for version in versions or ()]
         return versions + [run.program for run in self._refused]
+
+    @property
+    def njit(self) -> Any:
+        """The programs as one function for code that Numba compiles: see `Program.njit`.
+
+        They are those for one kind of arguments, one for each way through the branches that was taken by now.
+        """
+        from tapegrad.program.export.njit import njit_of
+
+        return njit_of(self.programs)
 
     def explain(self) -> str:
         """Return how the programs run, and why."""

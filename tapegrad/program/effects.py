@@ -101,8 +101,8 @@ class Outside:
         Whether it computes gradients, or writes to what wants one: results then have no graph, as if it was freed.
     """
 
-    def __init__(self) -> None:
-        self.sources: list[Source] = []
+    def __init__(self, sources: Sequence[Source] = ()) -> None:
+        self.sources: list[Source] = list(sources)
         self.written: list[Tensor | GradOf | int] = []
         self.new_grads: list[NewGrad] = []
         self.cleared: list[Tensor | int] = []

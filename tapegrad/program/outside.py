@@ -38,7 +38,7 @@ class Takes(Writes):
         super().__init__()
         self._around: Any = modes.interceptor()
         self._grads: dict[int, Gradient] = {}
-        self._taken: dict[int, Source] = {}  # by the number of the value
+        self._sources: dict[int, Source] = {}  # by the number of the value
         self._checks: list[Callable[[], bool]] = []
         self._modules: dict[int, list[tuple[dict[str, Any], str, Any]]] = {}
         self._states: dict[int, tuple[Any, Any]] = {}  # of generators, before the first draw
@@ -69,11 +69,11 @@ class Takes(Writes):
         own = generator()
         if id(own) not in self._states:
             self._states[id(own)] = own.bit_generator, own.bit_generator.state
-        return self._take(np.asarray(draw(own)), Drawn(generator, draw))
+        return self._from_outside(np.asarray(draw(own)), Drawn(generator, draw))
 
     def read(self, array: Callable[[], np.ndarray]) -> Traced:
         """Return numbers of Python that are looked at in each call of the program."""
-        return self._take(array(), Read(array))
+        return self._from_outside(array(), Read(array))
 
     def copy_of(self, tensor: Tensor) -> Traced:
         """Return a traced tensor of the same value, without a graph, that is no view."""
@@ -111,10 +111,10 @@ class Takes(Writes):
         """Refuse what changes Python's state, as it would happen in the trace only."""
         raise error(f"{what} changes numbers of Python, which a program does not; call it outside of the function")
 
-    def _take(self, array: np.ndarray, source: Source) -> Traced:
+    def _from_outside(self, array: np.ndarray, source: Source) -> Traced:
         layout = layout_of(array)
         number = self.new(array, layout)
-        self._taken[number] = source
+        self._sources[number] = source
         return self.traced(constant(array, layout), number)
 
     def traced(self, tensor: Tensor, number: int) -> Traced:
@@ -197,7 +197,7 @@ class Takes(Writes):
         own.is_step |= bool(own.new_grads or own.cleared or own.conditions)
         self.restore()
         captured = self.captured()
-        if outside is None and (own.has_effects or self._taken or self._checks):
+        if outside is None and (own.has_effects or self._sources or self._checks):
             raise error(
                 "what changes something outside, or draws random numbers, is not traced in vmap() or a derivative"
             )
@@ -207,12 +207,12 @@ class Takes(Writes):
         own.sources += [
             GradOf(holders[id(tensor)]) if id(tensor) in holders else tensor for tensor in captured.values()
         ]
-        own.sources += self._taken.values()
+        own.sources += self._sources.values()
         own.checks += self._checks
         members = self._members()
         if members:
             own.checks.append(functools.partial(_are_same, members))
-        return [*captured, *self._taken], changed + grads
+        return [*captured, *self._sources], changed + grads
 
     def captured(self) -> dict[int, Tensor]:
         """Return the tensors that the function took from outside, by the numbers of their values."""

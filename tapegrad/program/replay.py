@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.modes import is_grad_enabled, no_grad
-from tapegrad.ops.table.gateway import compute, constant, forward, raw_data
+from tapegrad.ops.table.gateway import apply, constant, forward, raw_data
 from tapegrad.ops.table.index_values import index_values
-from tapegrad.ops.table.op import Bound
+from tapegrad.ops.table.op import Bound, Op
 from tapegrad.program.program import Program
 from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -18,7 +18,9 @@ from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
 
-def replay(program: Program, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[np.ndarray]]:
+def replay(
+    program: Program, inputs: Sequence[Tensor], call: Callable[[Op, Bound], Any] = apply
+) -> tuple[list[Tensor], list[np.ndarray]]:
     """Compute the outputs of a program, and the values of its guards, by calling its operations.
 
     Parameters
@@ -26,6 +28,8 @@ def replay(program: Program, inputs: Sequence[Tensor]) -> tuple[list[Tensor], li
     program : Program
     inputs : sequence of Tensor
         Of the program's shapes and dtypes.
+    call : callable
+        Computes an operation.
     """
     values: dict[int, Tensor] = dict(zip(program.inputs, inputs, strict=True))
     for number, data in program.constants.items():
@@ -38,10 +42,10 @@ def replay(program: Program, inputs: Sequence[Tensor]) -> tuple[list[Tensor], li
             tuple([index_values(values[number]) for number in entry.index_arrays]),
         )
         if entry.records or not is_recorded:
-            result: Any = compute(entry.op, bound)[0]
+            result: Any = call(entry.op, bound)
         else:
             with no_grad():
-                result = compute(entry.op, bound)[0]
+                result = call(entry.op, bound)
         values.update(zip(entry.results, (result,) if isinstance(result, Tensor) else result, strict=True))
         for number in last.get(position, ()):
             del values[number]

@@ -39,19 +39,19 @@ class Version:
         self._wanted = [own.requires_grad for own in outside.sources if isinstance(own, Tensor)]
         self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
 
-    def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
-        """Return the outputs; None if Python would have taken another way."""
+    def call(self, inputs: Sequence[Tensor], is_new: bool = False) -> list[Tensor] | None:
+        """Return the outputs; None if Python would have taken another way, which it has not if the trace `is_new`."""
         outside = self.outside
         if not outside.holds():
             return None
         states = outside.states() if self.program.guards else []
-        outputs = self._outputs(inputs)
+        outputs = self._outputs(inputs, is_new)
         if outputs is None:
             for bits, state in states:
                 bits.state = state
         return outputs
 
-    def _outputs(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
+    def _outputs(self, inputs: Sequence[Tensor], is_new: bool) -> list[Tensor] | None:
         outside = self.outside
         others = outside.tensors(self._layouts[len(inputs) :])
         if others is None or [others[place].requires_grad for place in self._held] != self._wanted:
@@ -63,7 +63,7 @@ class Version:
         try:
             outputs, values = self._computed(given, targets)
         except Exception:
-            if self.program.guards:  # perhaps an operation of another branch
+            if self.program.guards and not is_new:  # perhaps an operation of another branch
                 return None
             raise
         if not self.program.holds(values):

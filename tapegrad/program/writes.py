@@ -19,7 +19,7 @@ from tapegrad.ops.index_put import encode, index_error, index_replace
 from tapegrad.ops.table.gateway import apply, raw_data
 from tapegrad.ops.table.op import Bound, xp
 from tapegrad.ops.table.write_checks import check_distinct, check_leaf
-from tapegrad.program.program import rewritten_op
+from tapegrad.program.lists import rewritten_op
 from tapegrad.program.traced import Traced, error, set_data
 from tapegrad.program.views import Views, operand_of, part_at
 from tapegrad.runtime.named_tuples import NamedTuple

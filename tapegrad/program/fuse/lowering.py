@@ -100,13 +100,13 @@ class _Lowering:
             except Refused as error:
                 raise Refused(f"{entry.op.name}: {error}") from None
             except Exception as error:  # a forward that meets nodes may raise anything
-                raise Refused(f"{entry.op.name}: no lowering ({type(error).__name__}: {error})") from error
+                raise Refused(f"{entry.op.name}: its forward does more than arithmetic on elements") from error
             for number, result in zip(entry.results, results, strict=True):
                 layout = program.layouts[number]
                 if not isinstance(result, Array):
                     result = self.space.array(result)
                 if result.shape != layout.shape:
-                    raise Refused(f"{entry.op.name}: its lowering has shape {result.shape}, not {layout.shape}")
+                    raise Refused(f"{entry.op.name}: its code has shape {result.shape}, not {layout.shape}")
                 self.values[number] = result.astype(layout.dtype)
         outputs = [self.value(number) for number in (*program.outputs, *[own.value for own in program.guards])]
         return Lowered(self.graph, outputs, self.constants)

@@ -112,7 +112,7 @@ class _Planner:
         tops: dict[int, int] = {}
         for node in graph.cone([node for node, *_ in stores]):
             if node.kind == "place":
-                raise Refused("parts of long dimensions in a program of several")
+                raise Refused("it takes a part of one of several long dimensions")
             over_lanes = node.kind == "red" and node.attr[1] == LANES
             tops[node.number] = max([tops[arg.number] for arg in node.args], default=0) + over_lanes
         reds = [
@@ -120,7 +120,7 @@ class _Planner:
         ]
         for red in reds:
             if LANES in red.axes or red.attr[2:] != (0, self.plan.lengths[LANES]):
-                raise Refused("a reduction over a part of a long dimension")
+                raise Refused("it reduces a part of a long dimension")
         for top in range(max([tops[node.number] for node, *_ in stores], default=0) + 1):
             targets = [
                 Target(self.now(node), "store", "", base, offset, strides)
@@ -235,7 +235,7 @@ class _Planner:
             if node.kind == "red":
                 how, axis, low, high = node.attr
                 if (low, high) != (0, self.plan.lengths[axis]):
-                    raise Refused("a reduction over a part of a dimension")
+                    raise Refused("it reduces a part of a dimension")
                 inside, level = replaced(node.args[0], False)
                 add(Target(graph.solid(inside), "inner", how, base, 0, strides), level, node.axes | inside.axes, axis)
             else:

@@ -172,7 +172,7 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
             if axis is not None and axis in found:  # two dimensions of one class
                 axis = len(numbers) + axis
                 if axis in found:
-                    raise Refused("three dimensions of one class")
+                    raise Refused("three dimensions belong together")
             found.append(axis)
         axes[number], of_batches[number] = tuple(found[len(own) :]), tuple(found[: len(own)])
     spans = {axis: lengths[root] for root, axis in numbers.items()}
