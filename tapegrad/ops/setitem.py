@@ -21,7 +21,7 @@ from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
 from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
 from tapegrad.ops.parts import strided_put_op
-from tapegrad.ops.table.gateway import as_operand, names_of_arrays, shape_of
+from tapegrad.ops.table.gateway import as_operand, names_of_arrays, raw_data, shape_of
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.write_checks import check_distinct, check_leaf, follower, records, wrapped
 from tapegrad.recording.keys import TAKES_ARRAYS
@@ -63,7 +63,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 
 def _has_base(value: Any) -> bool:
     """Whether a value is a view; to ask a tensor for a base that it does not have takes 0.4 µs."""
-    return isinstance(value, Tensor) and getattr(value._data, "base", None) is not None and hasattr(value, "_base")
+    return isinstance(value, Tensor) and getattr(raw_data(value), "base", None) is not None and hasattr(value, "_base")
 
 
 def _wraps_around(value: Any, dtype: np.dtype) -> bool:
