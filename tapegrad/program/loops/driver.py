@@ -141,8 +141,8 @@ def driver_text(program: Program, stages: Sequence[Straight | Loop], codes: Sequ
                     text.put(tables[-1], k, text.pointer(place))
             text.call(number, code, *tables)
     for k, value in enumerate(results):
-        target = Place(("out", k), 0)
-        if places.of(value)[0] != target:
+        target = places.outputs[k]
+        if target not in places.of(value):
             text.copy(places.of(value)[0], target, nbytes_of(program, value))
     data = [constant_array(f"@table{k}", table) for k, table in enumerate(places.tables)]
     declared = dict.fromkeys([
