@@ -65,6 +65,11 @@ def _side_by_side(kind: str, lines: Sequence[Line]) -> list[Place]:
     return places
 
 
+def with_memory(places: Sequence[Place]) -> list[int]:
+    """Return which inputs, or outputs, are not in the memory of others."""
+    return [k for k, place in enumerate(places) if place.base[1] == k]
+
+
 class Places:
     """The places of values; one may stand in several, as a copy of it begins a stack.
 
@@ -78,7 +83,7 @@ class Places:
 
     Attributes
     ----------
-    outputs : list of Place
+    ends : Ends
     arena_bytes : int
         Memory that a call needs.
     tables : list of array
@@ -89,7 +94,7 @@ class Places:
 
     def __init__(self, program: Program, *, in_outputs: bool = True, ends: Ends | None = None) -> None:
         self.program = program
-        inputs, self.outputs = ends or ends_of(program)
+        self.ends = ends or ends_of(program)
         self.arena_bytes = 0
         self.tables: list[np.ndarray] = []
         self._bases: list[tuple[str, int]] = []
@@ -102,10 +107,10 @@ class Places:
         self._results: dict[int, Place] = {}  # of the program, by number, that stand nowhere yet
         results = (*program.outputs, *[guard.value for guard in program.guards]) if in_outputs else ()
         for k, number in enumerate(results):
-            self._results.setdefault(number, self.outputs[k])
+            self._results.setdefault(number, self.ends.outputs[k])
         if ends is not None and in_outputs:
             self.reserved.update(self._results)
-        for number, place in zip(program.inputs, inputs, strict=True):
+        for number, place in zip(program.inputs, self.ends.inputs, strict=True):
             self.add(number, place)
 
     def copy(self) -> Places:
@@ -116,7 +121,7 @@ class Places:
         twin._more = {number: list(found) for number, found in self._more.items()}
         twin._idle = {nbytes: list(found) for nbytes, found in self._idle.items()}
         twin._results = dict(self._results)
-        twin.reserved, twin.outputs = self.reserved, self.outputs
+        twin.reserved, twin.ends = self.reserved, self.ends
         return twin
 
     def allocate(self, nbytes: int) -> Place:

@@ -47,7 +47,7 @@ class Staged(Driver):
         self.stages, self.codes = list(stages), list(codes)
         self.text = driver_text(program, stages, codes, places)
         self.key: str = "\0".join([self.text, *[own.key for own in codes]])  # what decides the machine code
-        self._arena_bytes = places.arena_bytes
+        self._arena_bytes, self.ends = places.arena_bytes, places.ends
         self.scratch_bytes: int = places.arena_bytes + max([own.scratch_bytes for own in codes], default=0)
         self.stops: list[np.ndarray] = [words for own in codes for words in own.stops]
         self.imports: Mapping[str, int] = {name: at for own in codes for name, at in own.imports.items()}
