@@ -46,9 +46,7 @@ def dependencies(program: Program, entry: Entry, operands: Sequence[Rows]) -> li
         If nothing better is known than that each element depends on all, and that is too much.
     """
     layouts = [program.layouts[number] for number in entry.results]
-    taken = [
-        None if entry.op.rule(place) is NOT_DIFFERENTIABLE else rows for place, rows in enumerate(operands)
-    ]
+    taken = [None if entry.op.rule(place) is NOT_DIFFERENTIABLE else rows for place, rows in enumerate(operands)]
     if all(rows is None for rows in taken):
         return [None] * len(layouts)
     shapes = [program.layouts[number].shape for number in entry.operands]
@@ -59,9 +57,7 @@ def dependencies(program: Program, entry: Entry, operands: Sequence[Rows]) -> li
 class _Call:
     """One operation: its operands' shapes, and what they depend on."""
 
-    def __init__(
-        self, program: Program, entry: Entry, shapes: Sequence[tuple[int, ...]], rows: Sequence[Rows]
-    ) -> None:
+    def __init__(self, program: Program, entry: Entry, shapes: Sequence[tuple[int, ...]], rows: Sequence[Rows]) -> None:
         self.program, self.entry, self.shapes, self.rows = program, entry, shapes, rows
         self.width = next(own.shape[1] for own in rows if own is not None)
 

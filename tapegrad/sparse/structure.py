@@ -59,9 +59,7 @@ def united(parts: Sequence[csr_array]) -> csr_array:
 
 def _is_same(one: csr_array, two: csr_array) -> bool:
     return bool(
-        one.nnz == two.nnz
-        and np.array_equal(one.indptr, two.indptr)
-        and np.array_equal(one.indices, two.indices)
+        one.nnz == two.nnz and np.array_equal(one.indptr, two.indptr) and np.array_equal(one.indices, two.indices)
     )
 
 

@@ -25,6 +25,7 @@ from tapegrad.program.loops.stops import Stop
 from tapegrad.program.native import Native
 from tapegrad.program.native.groups import is_cut, without_copies
 from tapegrad.program.program import Program
+from tapegrad.program.scan import Scan
 
 _ARENA: Final = 1 << 28  # bytes
 _TRIALS: Final = 16  # of a run, with fewer turns each time
@@ -103,6 +104,7 @@ def code_of(program: Program, *, in_threads: bool = False, in_loops: bool = Fals
     Refused
         If that takes too much memory, or calls too many operations.
     """
+    program = Scan.lifted(program)
     listing = Listing(program)
     runs = find_runs(listing)
     stages, places = stages_of(listing, runs) if runs else ([], Places(program))
