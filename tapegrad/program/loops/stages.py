@@ -25,6 +25,7 @@ from tapegrad.program.loops.stops import Stop
 from tapegrad.program.native import Native
 from tapegrad.program.native.groups import is_cut, without_copies
 from tapegrad.program.program import Program
+from tapegrad.program.scan import Scan
 
 _ARENA: Final = 1 << 28  # bytes
 _TRIALS: Final = 16  # for each run that was found, with fewer turns each time
@@ -107,6 +108,7 @@ def code_of(
     Refused
         If that takes too much memory, or calls too many operations.
     """
+    program = Scan.lifted(program)
     listing = Listing(program, ends)
     runs = find_runs(listing)
     stages, places = stages_of(listing, runs, ends=ends) if runs else ([], Places(program))
