@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from bench.detail import training
+from bench.tools import installed
 from tapegrad import nn, optim
 
 RNG = np.random.default_rng(0)
@@ -91,3 +93,17 @@ def test_a_step_of_each_optimizer_is_eager(name: str) -> None:
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 def test_gradients_stay_where_they_stay_in_eager(name: str, place: str) -> None:
     assert_same(trained(OPTIMIZERS[name], True, place), trained(OPTIMIZERS[name], False, place))
+
+
+# ---- Networks
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("digits", "float32"), *((name, "float64") for name in training.NETWORKS)])
+def test_losses_of_networks_are_those_of_eager_and_of_torch(name: str, dtype: str) -> None:
+    compiled = training.step_of("tapegrad", name, dtype, is_compiled=True)
+    losses = np.array([compiled().item() for _ in range(8)])
+    assert losses[-1] < losses[0]
+    tolerance = 1e-9 if dtype == "float64" else 1e-4
+    for tool in ("tapegrad", "torch") if installed("torch") else ("tapegrad",):
+        step = training.step_of(tool, name, dtype)
+        np.testing.assert_allclose(losses, [step().item() for _ in losses], rtol=tolerance, err_msg=tool)

@@ -5,6 +5,7 @@ The options of a group are looked at in each call, as schedules change them; the
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -38,14 +39,15 @@ def trace_step(
     """
     params, formula = list(group["params"]), update.formula
     flags = {name: group[name] for name, _ in update.reads.options if isinstance(group[name], bool)}
-    plain = (head(group)[1] == 0.0, head(group)[2] == 1.0)
+    _, *changes = head(group)
+    plain = [changes[0] == 0.0, changes[1] == 1.0]
 
     def is_same() -> bool:
-        is_plain = (head(group)[1] == 0.0, head(group)[2] == 1.0)
-        return (
-            choose(group) is formula and is_plain == plain and list(map(id, group["params"])) == list(map(id, params))
-            and all(group[name] is value for name, value in flags.items())
-        )  # fmt: skip
+        _, decay, shrink = head(group)
+        own = group["params"]
+        if choose(group) is not formula or len(own) != len(params) or not all(map(operator.is_, own, params)):
+            return False
+        return [decay == 0.0, shrink == 1.0] == plain and all(group[name] is flags[name] for name in flags)
 
     tracer.require(is_same)
     for param in params:

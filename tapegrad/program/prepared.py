@@ -67,7 +67,7 @@ def prepared(
     return captured, Changes(
         _before(outside, checks, fresh, local) if fresh or checks else None,
         _undo(local) if any(isinstance(source, Drawn) for _, source in fresh) else None,
-        _after(written) if written else None,
+        versions.Writer(written) if written else None,
         [layout.nbytes for layout in layouts],
         [(n_inputs + place_of[id(own)], count + number) for number, own in enumerate(written)],
         grads,
@@ -103,10 +103,3 @@ def _undo(local: threading.local) -> Callable[[], None]:
             bits.state = state
 
     return undo
-
-
-def _after(written: Sequence[Tensor]) -> Callable[[], None]:
-    def after() -> None:
-        versions.note_all([own._data for own in written])
-
-    return after
