@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
+from tapegrad.program.columns import Columns
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout
 
@@ -85,21 +86,17 @@ class Listed:
         self.layouts, self.inputs, self.outputs = list(layouts), tuple(inputs), tuple(outputs)
         self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
         self.has_functions = False
+        self.limit: int | None = None
         self.function: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]] | None = None
         self.signature: Signature | None = None
         self._hash: int | None = None
 
     def cleaned(self) -> Self:
         """Return the program without operations that no output and no guard depends on."""
-        alive = {*self.outputs, *(guard.value for guard in self.guards)}
-        entries = []
-        for entry in reversed(self.entries):
-            _, operands, _, arrays, results, _ = entry  # attributes take twice the time
-            if results[0] in alive or not alive.isdisjoint(results):
-                alive.update(operands, arrays)
-                entries.append(entry)
-        constants = {number: value for number, value in self.constants.items() if number in alive}
-        return self.__class__(self.layouts, self.inputs, constants, entries[::-1], self.outputs, self.guards)
+        columns = Columns(self.entries)
+        alive, kept = columns.alive(len(self.layouts), [*self.outputs, *[guard.value for guard in self.guards]])
+        constants = {number: value for number, value in self.constants.items() if alive[number]}
+        return self.__class__(self.layouts, self.inputs, constants, columns.chosen(kept), self.outputs, self.guards)
 
     def holds(self, values: Sequence[Any]) -> bool:
         """Whether the values of guards are the outcomes that the program was traced for, bit by bit."""
@@ -130,9 +127,13 @@ class Listed:
             [guard._replace(value=to[guard.value]) for guard in self.guards],
         )
 
+    def having_outputs(self, outputs: Sequence[int]) -> Self:
+        """Return the same list with other outputs."""
+        return self.__class__(self.layouts, self.inputs, self.constants, self.entries, outputs, self.guards)
+
     def with_outputs(self, outputs: Sequence[int]) -> Self:
         """Return the program of other outputs."""
-        return self.__class__(self.layouts, self.inputs, self.constants, self.entries, outputs, self.guards).cleaned()
+        return self.having_outputs(outputs).cleaned()
 
     def key(self) -> Hashable:
         """Return what is equal for programs that do the same, if they are `compact`."""

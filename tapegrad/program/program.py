@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from tapegrad.program.lists import Entry, Guard, Listed, detach_op
 
 if TYPE_CHECKING:
+    from tapegrad.program.memory import Memory
     from tapegrad.program.run import Runner
 
 __all__ = ["Entry", "Guard", "Program", "detach_op"]
@@ -37,6 +38,8 @@ class Program(Listed):
     guards : tuple of Guard
     has_functions : bool
         Whether a `tapegrad.autograd.Function` was called, whose rule is not a part of the program.
+    limit : int, optional
+        How many bytes each loop may keep for its derivative.
     function : callable, optional
         From tensors in place of the inputs to the outputs and to the tensors that they depend on: what was traced. It
         serves derivatives if `has_functions`.
@@ -211,6 +214,27 @@ class Program(Listed):
     def source(self) -> str:
         """Return its loops as readable code."""
         return self.run.source()
+
+    def memory(self) -> Memory:
+        """Return what a call keeps in memory, as numbers of bytes that are printed as a table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> program = tg.program.Program.trace(lambda x: (x * x).sum(), np.ones(100))
+        >>> print(program.memory())
+        inputs                800 bytes
+        outputs                 8 bytes
+        constants               0 bytes
+        arena                   0 bytes
+          residuals of loops    0 bytes
+          checkpoints           0 bytes
+        total                 808 bytes
+        """
+        from tapegrad.program.memory import memory_of
+
+        return memory_of(self)
 
     def text(self) -> str:
         """Return the program as text that `parse` reads: all of it, constants and the shape of arguments included.
