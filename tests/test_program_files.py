@@ -340,6 +340,26 @@ def test_a_wrong_line_is_named(old: str, new: str, words: str) -> None:
         Program.parse(GOOD.replace(old, new, 1))
 
 
+@pytest.mark.parametrize(
+    ("function", "old", "new"),
+    [
+        (lambda x: tg.nn.functional.layer_norm(x, (4,)), "parts=(1, 1, 4)", "parts=(2, 2, 3)"),
+        (lambda x: tg.nn.functional.cross_entropy(x, tg.tensor(1)), "dim=(1,)", "dim=(4,)"),
+        (lambda x: tg.nn.functional.cross_entropy(x, tg.tensor(1)), "[1], (1,)", "[1], (9,)"),
+        (lambda x: func.grad(lambda x: tg.logcumsumexp(x, 0).sum())(x), "recurrence", "recurrence"),
+        (lambda x: tg.as_strided(x, (2,), (1,)), "(2,), (1,)", "(2,), (9,)"),
+        (lambda x: tg.as_strided(x, (2,), (1,)), "(2,), (1,)", "(20,), (0,)"),
+    ],
+)  # fmt: skip
+def test_attributes_that_kernels_take_for_granted(function: Any, old: str, new: str) -> None:
+    text = Program.trace(function, X).text()
+    assert old in text
+    lines = [line.replace("dim=(0,)", "dim=(3,)") if new == "recurrence" in line else line.replace(old, new)
+             for line in text.splitlines()]  # fmt: skip
+    with pytest.raises(ValueError, match="this is no program"):
+        Program.parse("\n".join(lines))
+
+
 def test_json_that_is_edited_by_hand() -> None:
     data = saved(Program.trace(lambda x: x @ np.arange(40.0).reshape(4, 10), X))
 
