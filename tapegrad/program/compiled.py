@@ -89,6 +89,7 @@ class Compiled:
     """
 
     _dispatch: Dispatch
+    _known: Any = staticmethod(lambda program: program)  # or an equal program
 
     def __new__(cls, function: Callable[..., Any]) -> Compiled:
         """Return a function that is not traced yet."""
@@ -242,10 +243,6 @@ class Compiled:
         kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
         program.signature = signature_of(self.function, (tree, places), (kept, outputs), wanted, captured)
         return Version(self._known(program), captured, kept, outputs)
-
-    def _known(self, program: Program) -> Program:
-        """Return a program that was just traced, or an equal one."""
-        return program
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
