@@ -43,6 +43,7 @@ class Compiled:
     """
 
     _dispatch: Dispatch
+    _known: Any = staticmethod(lambda program: program)  # or an equal program
 
     def __new__(cls, function: Callable[..., Any], memory: int | None = None) -> Compiled:
         """Return a function that is not traced yet."""
@@ -219,10 +220,6 @@ class Compiled:
         if plain:
             program.signature = signature_of(self.function, (tree, places), tuple(returned), wanted, captured)
         return Version(self._known(program), outside, *returned)
-
-    def _known(self, program: Program) -> Program:
-        """Return a program that was just traced, or an equal one."""
-        return program
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
