@@ -61,9 +61,13 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
         elif item is None or item is Ellipsis:
             key.append(item)
         elif isinstance(item, Tensor) and item.is_traced and item.dtype.kind in "iu" and _is_alone(items):
-            length = _length_at(x, items)
+            dim = _dim_at(x, items)
+            length = x.shape[dim]
             if not are_within(item, -length, length):
-                raise IndexError(f"an index is out of bounds for a dimension with size {length}")
+                values = np.asarray(item._data)
+                bad = values[(values < -length) | (values >= length)].flat[0]
+                error = IndexError(f"index {bad} is out of bounds for axis {dim} with size {length}")
+                raise in_words_of_torch(error, x)
             arrays.append(index_values(xp.cast(item, np.dtype(np.int64))))
             key.append(ARRAY)
         elif kind is slice:
@@ -108,15 +112,15 @@ def _is_alone(items: tuple[Any, ...]) -> bool:
     return len([item for item in items if item is not None and item is not Ellipsis and type(item) is not slice]) == 1
 
 
-def _length_at(x: Tensor, items: tuple[Any, ...]) -> int:
-    """Return the length of the dimension that an index's only array stands for."""
+def _dim_at(x: Tensor, items: tuple[Any, ...]) -> int:
+    """Return the dimension that an index's only array stands for."""
     taken = [item for item in items if item is not None]
     place = next(place for place, item in enumerate(taken) if isinstance(item, Tensor))
     behind = any(item is Ellipsis for item in taken[:place])
     dim = x.ndim - (len(taken) - place) if behind else place
     if not 0 <= dim < x.ndim:
         raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
-    return x.shape[dim]
+    return dim
 
 
 def _mask_of_bytes(array: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from tapegrad.tape.entries import FIRST_OPERAND, MAX_SAVED, TapeNode
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
-__all__ = ["Batch", "apply_batch", "batch_of", "has_rule", "with_flag"]
+__all__ = ["Batch", "apply_batch", "batch_of", "batch_op", "has_rule", "takes_way_op", "with_flag"]
 
 _FLAG: Final = layout_of(np.array(True))
 
@@ -77,7 +77,7 @@ class Batch:
         layouts += [_of_all(item.layouts[number], size, given) for number in item.outputs]
         results = tuple(range(n_inputs, len(layouts)))
         inputs = tuple(range(n_inputs))
-        entry = Entry(_op(n_inputs, len(results)), inputs, {"batch": self}, (), results)
+        entry = Entry(batch_op(n_inputs, len(results)), inputs, {"batch": self}, (), results)
         return Program(layouts, inputs, {}, [entry], results)
 
 
@@ -106,7 +106,7 @@ def has_rule(operands: Sequence[Tensor], n_results: int) -> bool:
 
 def apply_batch(batch: Batch, operands: Sequence[Tensor]) -> list[Tensor]:
     """Return the results of all items along the first dimension, recorded as one operation."""
-    op = _op(len(operands), len(batch.program.outputs))
+    op = batch_op(len(operands), len(batch.program.outputs))
     arrays: tuple[np.ndarray, ...] = ()
     if len(operands) > MAX_SAVED and modes.is_grad_enabled() and any(own.requires_grad for own in operands):
         arrays = tuple(map(_array_of, operands))
@@ -125,7 +125,7 @@ def _array_of(operand: Tensor) -> np.ndarray:
 
 
 @functools.cache
-def _op(n_operands: int, n_results: int) -> Op:
+def batch_op(n_operands: int, n_results: int) -> Op:
     """Return the operation with so many operands and results."""
     operands = tuple([f"x{k}" for k in range(n_operands)])
 
@@ -187,11 +187,11 @@ def _takes_way(*values: Any, outcomes: Sequence[tuple[bytes, str, tuple[int, ...
     return flag
 
 
-_takes_way_op: Final = Op(
+takes_way_op: Final = Op(
     name="takes_way", operands=("*values",), forward=_takes_way, vjp=(NOT_DIFFERENTIABLE,), family="batch_way",
     attrs=("outcomes",),
 )  # fmt: skip
-del op_table[_takes_way_op.name]  # it stands only in programs
+del op_table[takes_way_op.name]  # it stands only in programs
 
 
 def with_flag(program: Program) -> Program:
@@ -201,7 +201,7 @@ def with_flag(program: Program) -> Program:
     if guards:
         outcomes = tuple([_described(guard) for guard in guards])
         values = tuple([guard.value for guard in guards])
-        entries = [*entries, Entry(_takes_way_op, values, {"outcomes": outcomes}, (), (flag,))]
+        entries = [*entries, Entry(takes_way_op, values, {"outcomes": outcomes}, (), (flag,))]
     else:
         constants = {**constants, flag: np.array(True)}
     return Program([*program.layouts, _FLAG], program.inputs, constants, entries, (*program.outputs, flag))

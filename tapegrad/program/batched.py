@@ -66,9 +66,21 @@ def _in_python(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:
     run = runners.get(0)
     if run is None:
         run = runners[0] = Runner(batch.program)
-    items = range(batch.size(arrays))
-    results = [run([own[k] if each else own for own, each in zip(arrays, batch.mapped, strict=True)])[0] for k in items]
+    results = []
+    for k in range(batch.size(arrays)):
+        try:
+            results.append(run([own[k] if each else own for own, each in zip(arrays, batch.mapped, strict=True)])[0])
+        except Exception:
+            if not batch.flags:
+                raise
+            results.append(_void(batch))  # it takes another way, or raises the error when its own is traced
     return tuple([np.stack(column) for column in zip(*results, strict=True)])
+
+
+def _void(batch: Batch) -> list[np.ndarray]:
+    """Return the results of an item that does not take the way: its flag is false."""
+    layouts = [batch.program.layouts[number] for number in batch.program.outputs]
+    return [np.zeros(layout.shape, layout.dtype) for layout in layouts]
 
 
 def _by_groups(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:

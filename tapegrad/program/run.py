@@ -14,6 +14,7 @@ from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops import Blocked, Staged, blocked, code_of, one_by_one
 from tapegrad.program.program import Program
+from tapegrad.program.refusals import with_refusals
 from tapegrad.program.replay import Replay
 
 _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other threads run
@@ -35,6 +36,8 @@ def _machine_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked:
 
 def _of_batch(program: Program) -> Fused | Blocked:
     """Return the machine code of a batch, which was made before for an equal one."""
+    values = [guard.value for guard in program.guards]  # they are results too, of which nobody knows more here
+    program = Program(program.layouts, program.inputs, program.constants, program.entries, [*program.outputs, *values])
     key = program.compact().key()
     known = _codes.get(key)
     if known is None:
@@ -69,14 +72,14 @@ class Runner:
 
     @garbage.kept()
     def __init__(self, program: Program, otherwise: Callable[..., Sequence[Any]] | None = None) -> None:
-        self.program = program
+        self.program, self._checked = program, with_refusals(program)
         self.fused: Fused | Staged | Blocked | None = None
         self.refused = ""
         self._fixed: dict[tuple[bool, ...], list[int]] = {}
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
-            self.fused = _machine_code(program, otherwise is None)
+            self.fused = _machine_code(self._checked, otherwise is None)
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)
@@ -95,15 +98,18 @@ class Runner:
             Of `Variant`.
         """
         assert self.fused is not None
-        program = self.program
-        guards = [guard.value for guard in program.guards]
-        outputs = [program.layouts[number] for number in (*program.outputs, *([] if has_guards else guards))]
+        program, guards = self._checked, self._checked.guards
+        results = list(program.outputs)
+        if not has_guards:
+            count = len(self.program.guards)
+            results, guards = [*results, *[guard.value for guard in guards[:count]]], guards[count:]
+        outputs = [program.layouts[number] for number in results]
         nbytes = sum(layout.nbytes for layout in (*self._layouts, *outputs))
         return Variant(
             self.fused.address(),
             arguments,
             outputs,
-            guards=[guard.outcome for guard in program.guards] if has_guards else (),
+            guards=[guard.outcome for guard in guards],
             scratch=self.fused.scratch_bytes,
             stages=() if isinstance(self.fused, Staged) else self.fused.stages,
             is_long=nbytes > _LONG,

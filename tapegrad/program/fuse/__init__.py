@@ -154,7 +154,7 @@ def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_thread
         arrange(lowered.graph, phases)
         count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
         if count > most:
-            raise Refused(f"straight code of {count} scalars")
+            raise Refused(f"straight code would have {count} scalars")
         if in_threads and is_worth_blocks(lowered.graph, phases):
             blocks = BlockEmitter(lowered.graph, memory, width)
             module, source = blocks.module(phases, constants), lambda: of_phases(lowered.graph, phases)
@@ -227,5 +227,5 @@ def _memory(program: Program, lowered: Lowered) -> tuple[Memory, list[str]]:
 def _data(name: str, data: np.ndarray) -> str:
     """Return the definition of a constant array."""
     if data.nbytes > 1 << 20:
-        raise Refused(f"a constant of {data.nbytes} bytes")
+        raise Refused(f"a constant has {data.nbytes} bytes")
     return constant_array(name, data)

@@ -61,7 +61,7 @@ class Accesses:
         """Return the address of the element of the first lane; prove that the last one is within memory."""
         stride = dict(strides).get(self.axis, 0)
         if any(axis != self.axis for axis, _ in strides):
-            raise Refused("more than one long dimension")
+            raise Refused("there is more than one long dimension")
         low, high = self.bounds
         ends = [offset + stride * low, offset + stride * (high - 1)]
         if min(ends) < 0 or max(ends) >= self.memory.sizes[base]:
@@ -117,7 +117,7 @@ class Accesses:
         base, offset, strides, step, count = node.attr
         char, text, width = node.dtype, self.text, self.width
         if char == "?" or dict(strides).get(self.axis, 0):
-            raise Refused("elements that indices choose, in lanes")
+            raise Refused("indices choose elements in lanes")
         self._address(base, offset + step * (count - 1), strides, char, width)  # it is within memory
         address, of = self._address(base, offset, strides, char, width), typed("l", width)
         below = text.op(f"icmp slt {of} {index}, {constant(0, 'l', width)}")

@@ -69,7 +69,7 @@ class Array:
         return self.space.functions.function(self.space, function, args, options)
 
     def __array__(self, *args: Any, **options: Any) -> Any:
-        raise Refused("the forward wants numbers")
+        raise Refused("its forward looks at the elements' values")
 
     def __getitem__(self, key: Any) -> Array:
         return self.space.moved(lambda x: x[key], [self])

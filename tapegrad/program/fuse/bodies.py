@@ -100,7 +100,7 @@ class Body(Accesses):
             return self._gather(node, args[0])
         if kind == "libm":
             return self._lanewise(node.attr, char, args)
-        raise Refused(f"no instruction for {kind} of {char}")
+        raise Refused(f"there is no instruction for {kind} of {char}")
 
     def _quotient(self, x: str, divisor: float) -> str:
         """Divide by a known number: a product with its reciprocal in two parts.

@@ -100,9 +100,9 @@ class _Flattening:
         batch = entry.attrs["batch"]
         count = sum(len(way.entries) for way in batch.ways)
         if len(batch.ways) > 1 and count > _OF_ALL_WAYS:
-            raise Refused(f"vmap: branches of {count} operations")
+            raise Refused(f"vmap: its branches have {count} operations")
         if not batches and count > (_BESIDE_OTHERS if self.has_others else _ALONE):
-            raise Refused(f"vmap: an item of {count} operations")
+            raise Refused(f"vmap: an item has {count} operations")
         batches = (*batches, len(self.sizes))
         self.sizes.append(self.layouts[entry.results[0]].shape[batch.dims[1]])
         inputs = []

@@ -106,7 +106,7 @@ def power(x: Any, y: Any) -> Any:
         if exponent == -1:
             return 1 / x
     if x.dtype not in "df":
-        raise Refused("a power of integers")
+        raise Refused("it is a power of integers")
     return _vmath("pow")(x, y)
 
 
@@ -217,7 +217,7 @@ def of_name(name: str) -> Callable[..., Any]:
     except KeyError:
         op = None
     if op is None or op.formula is None or getattr(op.formula, "__name__", "") == name:
-        raise Refused(f"{name} has no formula")
+        raise Refused(f"{name.strip('_') or 'it'} has no formula")
     return of_nodes(op.formula)
 
 
@@ -244,7 +244,7 @@ def of_nodes(formula: Formula) -> Callable[..., Any]:
     name = getattr(formula, "__name__", "")
     if isinstance(formula, types.FunctionType):
         return rebound(formula, {"xp": _XP})
-    raise Refused(f"{name or formula} has no formula")
+    raise Refused(f"{name.strip('_') or 'it'} has no formula")
 
 
 def rebound(function: types.FunctionType, names: dict[str, Any]) -> Callable[..., Any]:

@@ -30,15 +30,15 @@ def ufunc(space: Space, own: np.ufunc, method: str, operands: Sequence[Any], opt
     """Serve a call of a ufunc, or of its ``reduce``."""
     where = options.pop("where", True)
     if options.pop("out", None) is not None or where is not True:
-        raise Refused(f"{own.__name__} with out or where")
+        raise Refused(f"it calls numpy.{own.__name__} with out or where")
     if method == "reduce":
         return reduced(space, own, *operands, **options)
     if method != "__call__" or own.nout != 1:
-        raise Refused(f"{own.__name__}.{method}")
+        raise Refused(f"it calls numpy.{own.__name__}" + (f".{method}" if method != "__call__" else ""))
     if own is np.matmul:
         return matmul(space, *map(space.array, operands))
     if own.signature is not None:
-        raise Refused(own.__name__)
+        raise Refused(f"it calls numpy.{own.__name__}")
     kinds = [x.dtype if isinstance(x, (Array, np.ndarray, np.generic)) else type(x) for x in operands]
     return space.map(*_converted(space, own, operands, kinds, options.get("dtype")))
 
@@ -72,7 +72,7 @@ def reduced(
     """Reduce dimensions: those that are axes by a node, others one element after the other as NumPy does."""
     x = space.array(x)
     if own.__name__ not in _IDENTITIES:
-        raise Refused(f"{own.__name__}.reduce")
+        raise Refused(f"it calls numpy.{own.__name__}.reduce")
     if own.__name__.startswith("logical"):
         x = space.map(lambda node: node if node.dtype == "?" else node != 0, [x], bool)
     elif dtype is not None:
@@ -109,7 +109,7 @@ def reduced(
 def _identity(own: np.ufunc, initial: Any) -> Any:
     value = _IDENTITIES[own.__name__] if initial is None else initial
     if value is None:
-        raise Refused("the largest of nothing")
+        raise Refused("it has no elements to find the largest of")
     return value
 
 
@@ -140,7 +140,7 @@ def matmul(space: Space, x: Array, y: Array) -> Array:
     (x, y), axes = space.aligned([_with_dimension(x, x.ndim), _with_dimension(y, y.ndim - 2)], whole)
     held = space.held(whole, axes)
     if math.prod(held) > PRODUCTS:
-        raise Refused(f"a product of matrices with {math.prod(held)} multiplications")
+        raise Refused(f"{math.prod(held)} multiplications are too many for straight code")
     count = math.prod(held[:-2]) * held[-1]
     a, b = (np.moveaxis(np.broadcast_to(own.nodes, held), -2, -1).reshape(count, held[-2]) for own in (x, y))
     char = space.char(dtype)
@@ -190,7 +190,7 @@ def function(space: Space, own: Callable[..., Any], args: Sequence[Any], options
         return served(space, *args, **options)
     if name in _MOVES:
         return _moved(space, own, args, options)
-    raise Refused(f"numpy.{name}")
+    raise Refused(f"it calls {own.__module__}.{name}")
 
 
 def _moved(space: Space, own: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> Array:

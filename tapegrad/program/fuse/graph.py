@@ -166,7 +166,7 @@ class Graph:
             elif kind == "div" and y.kind == "const" and y.attr == 1:
                 return x
         elif kind == "div":
-            raise Refused("division of integers")
+            raise Refused("it divides integers")
         if dtype == "?" and kind in ("add", "mul"):
             kind = "or" if kind == "add" else "and"
         if kind in COMMUTATIVE and x.number > y.number:

@@ -42,7 +42,7 @@ def positions_of(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ..
         at += size
     result = np.asarray(function(*sources))
     if result.dtype.kind not in "iu":
-        raise Refused("it computes")
+        raise Refused("it does more than move elements")
     base = result
     while isinstance(base.base, np.ndarray):
         base = base.base
@@ -56,7 +56,7 @@ def positions_of(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ..
         at += size
     other = np.asarray(function(*parts))
     if result.size and (result.min() < 0 or result.max() >= len(pool) or not np.array_equal(pool[result], other)):
-        raise Refused("it adds elements")
+        raise Refused("it adds elements up")
     return result
 
 
@@ -80,7 +80,7 @@ def ranges_of(lines: np.ndarray, starts: np.ndarray) -> list[tuple[int, int]]:
             ranges.append((begin, stop))
             begin = stop
             if len(ranges) > _PARTS:
-                raise Refused("a movement with too many parts")
+                raise Refused("it moves elements in too many parts")
     return ranges
 
 

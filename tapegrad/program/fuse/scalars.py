@@ -77,7 +77,7 @@ class Node:
     def __bool__(self) -> bool:
         if self.kind == "const":
             return bool(self.attr)
-        raise Refused("a formula looks at a value")
+        raise Refused("its formula looks at a value")
 
     def _with(self, kind: str, other: Any, swap: bool = False) -> Node:
         if not isinstance(other, Node):

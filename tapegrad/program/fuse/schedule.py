@@ -91,7 +91,7 @@ def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> list
             steps[k] = steps[k + 1] * array.shape[k + 1]
         longs = [k for k, axis in enumerate(array.axes) if axis is not None]
         if len(longs) > 1:
-            raise Refused("an array with two long dimensions")
+            raise Refused("an array has two long dimensions")
         for place, node in zip(_places(array), array.nodes.reshape(-1), strict=True):
             offset = sum(k * step for k, step in zip(place, steps, strict=True))
             node = graph.cast(node, array.dtype.char)  # what is stored has the size of the array's elements
@@ -109,14 +109,14 @@ def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> list
     ]
     for red in reds:
         if red.axes or red.args[0].axes - {red.attr[1]}:
-            raise Refused("reductions along one of two long dimensions")
+            raise Refused("it reduces one of two long dimensions")
         _, axis, low, high = red.attr
         roots.append(Root(graph.pull(red.args[0], ((axis, 1, 0, 0),)), low, high, red=red))
     last = max([root.node.depth for root in roots] + [node.depth for node, _, _ in stores], default=0)
     phases = [Phase() for _ in range(last + 1)]
     for root in roots:
         if root.node.axes - {0}:
-            raise Refused("two long dimensions")
+            raise Refused("there are two long dimensions")
         phases[root.node.depth].roots.append(root)
     for store in stores:
         phases[store[0].depth].stores.append(store)
@@ -156,7 +156,7 @@ def segments(graph: Graph, roots: Sequence[Root]) -> list[Segment]:
         if node.kind == "place":
             cuts |= {min(max(own, 0), whole) for own in node.attr[1:]}
     if len(cuts) > _SEGMENTS:
-        raise Refused(f"a long dimension of {len(cuts)} parts")
+        raise Refused(f"a long dimension has {len(cuts)} parts")
     found = []
     ends = sorted(cuts)
     for low, high in pairwise(ends):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -15,27 +17,24 @@ from tapegrad.program.fuse.space import Space
 __all__ = ["LARGEST", "SMALL"]
 
 LARGEST: Final = 8  # rows
+_ROUNDING: Final = {char: 32 * float(np.finfo(char).eps) for char in "df"}
 
 
-def _each(x: Array, function: Callable[..., Any], shape: tuple[int, ...], *others: Array) -> Array:
+def _each(x: Array, function: Callable[..., Any], shape: tuple[int, ...], *others: Array, dtype: Any = None) -> Array:
     """Return the results of a function of the matrices of a batch."""
     arrays = (x, *others)
     if any(axis is not None for own in arrays for axis in own.axes[-2:]):
-        raise Refused("a matrix with a long dimension")
+        raise Refused("a matrix has a long dimension")
     if x.shape[-1] > LARGEST:
-        raise Refused(f"a matrix of more than {LARGEST} rows")
+        raise Refused(f"a matrix has more than {LARGEST} rows")
     for own in others:
         if own.shape[:-2] != x.shape[:-2] or own.axes[:-2] != x.axes[:-2]:
-            raise Refused("matrices of different batches")
+            raise Refused("the matrices have different batches")
     made = np.empty((*x.nodes.shape[:-2], *shape), object)
     for place in np.ndindex(x.nodes.shape[:-2]):
-        result = function(*[own.nodes[place] for own in arrays])
-        if shape:
-            made[place] = result
-        else:
-            made[place] = result
+        made[place] = function(*[own.nodes[place] for own in arrays])
     full = (*x.shape[:-2], *shape)
-    return Array(x.space, made, full, (*x.axes[:-2], *[None] * len(shape)), x.dtype)
+    return Array(x.space, made, full, (*x.axes[:-2], *[None] * len(shape)), dtype or x.dtype)
 
 
 def eliminated(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, Node]:
@@ -52,8 +51,9 @@ def eliminated(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, No
                     own[k, j], own[i, j] = graph.select(larger, two, one), graph.select(larger, one, two)
             determinant = graph.select(larger, -determinant, determinant)
         determinant = determinant * a[k, k]
+        divisor = graph.select(a[k, k] == 0, graph.const(1, a[k, k].dtype), a[k, k])  # all below are 0, too
         for i in range(k + 1, n):
-            factor = a[i, k] / a[k, k]
+            factor = a[i, k] / divisor
             for own in (a, b):
                 for j in range(k + 1 if own is a else 0, own.shape[1]):
                     own[i, j] = fma(-factor, own[k, j], own[i, j])
@@ -85,6 +85,30 @@ def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return _back(*eliminated(a, b)[:2])
 
 
+def _is_nothing(value: Node, *terms: Node) -> Node:
+    """Return whether a sum is so small beside its terms that it may be 0 in another order of rounding."""
+    largest = reduce(lambda one, two: one.graph.maximum("max", one, two), [abs(own) for own in terms])
+    return abs(value) <= largest * _ROUNDING[value.dtype]
+
+
+def _any(found: Array) -> Array:
+    flags: Any = np.any(found)  # `Array` serves NumPy's functions
+    return flags  # type: ignore[no-any-return]
+
+
+def is_singular(space: Space, x: Array) -> Array:
+    """Return whether matrices are singular, or so near to it that rounding decides."""
+
+    def of_one(a: np.ndarray) -> Node:
+        if len(a) == 2:
+            products = a[0, 0] * a[1, 1], a[0, 1] * a[1, 0]
+            return _is_nothing(fma(a[0, 0], a[1, 1], -products[1]), *products)
+        triangle = eliminated(a, np.empty((len(a), 0), object))[0]
+        return reduce(operator.or_, [_is_nothing(triangle[k, k], *a[:, k]) for k in range(len(a))])
+
+    return _any(_each(x, of_one, (), dtype=bool))
+
+
 def inv(space: Space, x: Array) -> Array:
     n = x.shape[-1]
     char = space.char(x.dtype)
@@ -107,23 +131,41 @@ def det(space: Space, x: Array) -> Array:
     return _each(x, lambda a: eliminated(a, empty)[2], ())
 
 
-def cholesky(space: Space, x: Array, upper: bool = False) -> Array:
-    def factor(a: np.ndarray) -> np.ndarray:
-        n = len(a)
-        low = np.full((n, n), space.graph.const(0, space.char(x.dtype)), object)
-        for j in range(n):
-            total = a[j, j]
+def _factored(a: np.ndarray) -> tuple[np.ndarray, list[Node]]:
+    """Return the factor of the lower triangle of a matrix, and the squares of its diagonal."""
+    n, graph = len(a), a[0, 0].graph
+    low, squares = np.full((n, n), graph.const(0, a[0, 0].dtype), object), []
+    for j in range(n):
+        total = a[j, j]
+        for k in range(j):
+            total = fma(-low[j, k], low[j, k], total)
+        squares.append(total)
+        low[j, j] = graph.unary("sqrt", total)
+        for i in range(j + 1, n):
+            total = a[i, j]
             for k in range(j):
-                total = fma(-low[j, k], low[j, k], total)
-            low[j, j] = total.graph.unary("sqrt", total)
-            for i in range(j + 1, n):
-                total = a[i, j]
-                for k in range(j):
-                    total = fma(-low[i, k], low[j, k], total)
-                low[i, j] = total / low[j, j]
-        return low.T if upper else low
-
-    return _each(x, factor, x.shape[-2:])
+                total = fma(-low[i, k], low[j, k], total)
+            low[i, j] = total / low[j, j]
+    return low, squares
 
 
-SMALL: Final[dict[str, Callable[..., Any]]] = {"inv": inv, "solve": solve, "det": det, "cholesky": cholesky}
+def cholesky(space: Space, x: Array, upper: bool = False) -> Array:
+    return _each(x, lambda a: _factored(a.T)[0].T if upper else _factored(a)[0], x.shape[-2:])
+
+
+def is_indefinite(space: Space, x: Array, upper: bool) -> Array:
+    """Return whether symmetric matrices are not positive definite, or so near to it that rounding decides."""
+
+    def of_one(a: np.ndarray) -> Node:
+        squares = _factored(a.T if upper else a)[1]
+        pairs = zip(squares, a.diagonal(), strict=True)
+        found: Node = reduce(operator.or_, [~(one > abs(of) * _ROUNDING[one.dtype]) for one, of in pairs])
+        return found
+
+    return _any(_each(x, of_one, (), dtype=bool))
+
+
+SMALL: Final[dict[str, Callable[..., Any]]] = {
+    "inv": inv, "solve": solve, "det": det, "cholesky": cholesky,
+    "is_singular": is_singular, "is_indefinite": is_indefinite,
+}  # fmt: skip

@@ -39,7 +39,7 @@ class Space:
         """Return the character of a dtype that scalars may have."""
         char: str = np.dtype(dtype).char
         if char not in "dfl?":
-            raise Refused(f"dtype {np.dtype(dtype)}")
+            raise Refused(f"{np.dtype(dtype)} is not fused")
         return char
 
     def is_long(self, length: int) -> bool:
@@ -217,7 +217,7 @@ class Space:
                 if total.kind == "zero":
                     total = absent
                 else:
-                    raise Refused("zeros within a long dimension")
+                    raise Refused("zeros stand within a long dimension")
             nodes.append(total)
         made = np.empty(held, object)
         made.reshape(-1)[:] = nodes
@@ -274,7 +274,7 @@ class Space:
             expected += step * (end - begin - 1)
             last = first + step * (end - begin - 1)
             if not start <= last < start + own.size:
-                raise Refused("a movement that is not straight")
+                raise Refused("it moves elements along no straight line")
             if step == 0:
                 continue
             there = [int(k) for k in np.unravel_index(last - start, own.shape)]
@@ -283,13 +283,13 @@ class Space:
                 raise Refused("a long dimension is split or joined")
             parts[changed[0]].append((j, step // strides[changed[0]]))
         if int(line[far]) != expected:
-            raise Refused("a movement that is not straight")
+            raise Refused("it moves elements along no straight line")
         where = []
         for d, axis in enumerate(own.axes):
             if axis is None:
                 continue
             if len(parts[d]) > 1:
-                raise Refused("a diagonal of long dimensions")
+                raise Refused("it takes a diagonal of long dimensions")
             if not parts[d]:
                 where.append((axis, 0, None, at[d]))
             else:
