@@ -54,6 +54,7 @@ AHEAD = {
     ("func/mapping.py", "program/mapped.py", "call"),
     ("func/loops.py", "program/scanned.py", "call"),
     ("func/roots.py", "program/implicit.py", "call"),
+    ("utils/checkpoint.py", "program/scanned.py", "call"),
     ("autograd/seeds.py", "program/mapped.py", "call"),
     ("ops/warmup.py", "optim/__init__.py", "call"),
     ("ops/warmup.py", "optim/compiled.py", "call"),
