@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 import warnings
 import weakref
@@ -106,6 +107,14 @@ class Compiled:
         _dispatches.add(self._dispatch)
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._refused: list[Runner] = []  # for `explain`
+
+    def __reduce__(self) -> Any:
+        """Pickle by the function, which is traced anew there: by its name, if a decorator gave it to the function."""
+        name: str = getattr(self.function, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self.function, "__module__", ""))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (type(self).__base__, (self.function,))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return a method, of a function that stands in a class."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tapegrad.program.lists import Entry, Guard, Listed, detach_op
@@ -181,6 +182,34 @@ class Program(Listed):
         from tapegrad.program.export.njit import njit_of
 
         return njit_of([self])
+
+    def c(self, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write the program as object code, and a header of its function, which C calls; neither needs Python.
+
+        Parameters
+        ----------
+        path : path
+            Of the two files, without suffix, or a folder; the function has the file's name, or that of the traced one.
+
+        Returns
+        -------
+        tuple of Path
+            Where the object code and the header stand.
+
+        Raises
+        ------
+        TypeError
+            If an operation needs Python; the message says which.
+
+        Notes
+        -----
+        The function takes a pointer for each input, then one for each output; the header has their sizes, and what the
+        function returns. Code is for this CPU; ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` name another. Tensors from
+        outside the traced function become constants.
+        """
+        from tapegrad.program.export.c import written
+
+        return written(self, path)
 
     def source(self) -> str:
         """Return its loops as readable code."""

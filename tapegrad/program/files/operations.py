@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tapegrad.program.batched  # noqa: F401  # installs how batches compute
 from tapegrad.ops.table.loading import built_in, load_all
 from tapegrad.ops.table.op import Op
 from tapegrad.program.batch import batch_op, takes_way_op
