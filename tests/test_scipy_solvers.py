@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.optimize
+import scipy.sparse
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 import tapegrad as tg
@@ -378,6 +379,32 @@ def test_least_squares_in_containers():
     )  # fmt: skip
     theirs = scipy.optimize.least_squares(residuals, [1.0, 1.0, 1.0], slopes, args=(T, Y))
     np.testing.assert_allclose([ours.x["a"], ours.x["k"], ours.x["c"]], theirs.x, rtol=1e-5)
+
+
+def test_sparse_jacobians_of_fits_and_differential_equations():
+    n = 200
+
+    def chain(x):
+        return tg.cat([10.0 * (x[1:] - x[:-1] ** 2), 1.0 - x])
+
+    for given in ({"sparse": True}, {"jac_sparsity": np.ones((2 * n - 1, n))}):
+        result = least_squares(chain, np.full(n, 0.9), **given)
+        assert scipy.sparse.issparse(result.jac)
+        np.testing.assert_allclose(result.x, 1.0, atol=1e-6)
+
+    def diffusion(t, y, k):
+        left, right = tg.cat([y[:1], y[:-1]]), tg.cat([y[1:], y[-1:]])
+        return k * (left - 2.0 * y + right)
+
+    y0 = np.sin(np.linspace(0.0, 9.0, n))
+    found = solve_ivp(diffusion, (0.0, 1.0), y0, "BDF", args=(50.0,), jac_sparsity=np.eye(n), rtol=1e-6)
+    dense = scipy.integrate.solve_ivp(
+        lambda t, y: 50.0 * np.diff(np.pad(y, 1, "edge"), n=2), (0.0, 1.0), y0, "BDF", rtol=1e-6
+    )
+    np.testing.assert_allclose(found.y[:, -1], dense.y[:, -1], rtol=1e-4, atol=1e-5)
+    with pytest.warns(UserWarning, match="not compiled"):
+        result = least_squares(lambda x: x * tg.tensor(x.detach().numpy()) - 1.0, np.full(3, 2.0), sparse=True)
+    assert isinstance(result.jac, np.ndarray)
 
 
 def test_a_fit_depends_on_its_data():

@@ -24,7 +24,7 @@ def least_squares(
     ftol: float | None = 1e-8, xtol: float | None = 1e-8, gtol: float | None = 1e-8, x_scale: Any = None,
     loss: Any = "linear", f_scale: float = 1.0, diff_step: Any = None, tr_solver: Any = None, tr_options: Any = None,
     jac_sparsity: Any = None, max_nfev: int | None = None, verbose: int = 0, args: Any = (),
-    kwargs: Mapping[str, Any] | None = None, **options: Any,
+    kwargs: Mapping[str, Any] | None = None, *, sparse: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
     """Minimise a sum of squares: `scipy.optimize.least_squares` with an exact, compiled Jacobian.
 
@@ -42,10 +42,12 @@ def least_squares(
     method, ftol, xtol, gtol, loss, f_scale, diff_step, tr_solver, tr_options, max_nfev, verbose : optional
         As for SciPy.
     jac_sparsity : optional
-        If it is given, the Jacobian is sparse. The structure itself is found from the function.
+        If it is given, the Jacobian is sparse, as with `sparse`. The structure itself is found from the function.
     args, kwargs : tuple and dict
         Further arguments. If one of them is a tensor that requires grad, `x` of the result is a tensor that depends on
         it, by the implicit function theorem; `loss` must be ``"linear"`` then.
+    sparse : bool
+        Whether the Jacobian is a sparse matrix, as by `tapegrad.func.sparse_jacobian`; not with ``method="lm"``.
     **options
         What newer versions of SciPy take besides.
 
@@ -85,6 +87,8 @@ def least_squares(
         jac = problem.given(jac)
     elif jac is None:
         jac = problem.jacobian()
+        if sparse or jac_sparsity is not None:
+            jac, jac_sparsity = problem.sparse(problem.vector, jac), None
     if x_scale is not None and not isinstance(x_scale, str):
         options["x_scale"] = packing.spread(x_scale, "x_scale")
     elif x_scale is not None:

@@ -33,7 +33,8 @@ def solve_ivp(
     y0 : array_like, or nested dicts, lists and tuples of arrays
         The state at the beginning. The functions get states of this structure, in float64.
     method : str or scipy.integrate.OdeSolver
-        ``"Radau"``, ``"BDF"`` and ``"LSODA"`` use the Jacobian, unless there is one among the options, or a band.
+        ``"Radau"``, ``"BDF"`` and ``"LSODA"`` use the Jacobian, unless there is one among the options, or a band. With
+        ``jac_sparsity`` it is sparse, with the structure that the function has.
     events : callable, or list of callables, optional
         As for SciPy; they are called as they are.
     vectorized : bool
@@ -92,6 +93,8 @@ def solve_ivp(
             return jacrev(lambda y: slope(t, y, *values))(y)
 
         options["jac"] = problem.derivative("jacobian", jacobian, 2)
+        if options.pop("jac_sparsity", None) is not None:
+            options["jac"] = problem.sparse(slope, options["jac"], 1)
     if events is not None:
         events = [_event(problem, own) for own in ([events] if callable(events) else events)]
     result = scipy.integrate.solve_ivp(

@@ -12,10 +12,12 @@ from tapegrad.func import hessian, hvp, jacfwd, jacrev, value_and_grad
 from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import is_grad_enabled, no_grad
 from tapegrad.ops.table.gateway import raw_data
+from tapegrad.program.trace import TracingError
 from tapegrad.runtime import state
 from tapegrad.scipy.derivatives import Derivative, Fallback, as_scalar, as_vector
 from tapegrad.scipy.packing import Packing
 from tapegrad.scipy.snapshots import Unseen, frozen
+from tapegrad.sparse.matrices import SparseDerivative
 from tapegrad.tensor import Tensor
 
 __all__ = ["Problem", "as_tuple"]
@@ -181,6 +183,25 @@ class Problem:
             return (jacrev if count <= x.numel() else jacfwd)(self.vector)(x, *values)
 
         return self.derivative("jacobian", jacobian)
+
+    def sparse(self, function: Callable[..., Tensor], dense: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
+        """Return the Jacobian of a function as one that is sparse, or dense where the function cannot be traced."""
+        known = self._known
+        if "sparse" not in known.derivatives:
+            known.derivatives["sparse"] = SparseDerivative(
+                "sparse_jacobian", lambda *args: [function(*args)], argnum, "csr", is_hessian=False
+            )
+        jacobian = known.derivatives["sparse"]
+
+        def call(*args: Any) -> Any:
+            if not known.fallback.is_used:
+                try:
+                    return jacobian(*args)
+                except TracingError as error:
+                    known.fallback.use(error)
+            return dense(*args)
+
+        return call
 
     def given(self, function: Callable[..., Any], name: str = "", n_unknowns: int = 1) -> Callable[..., Any]:
         """Return a function that the user gave, as SciPy calls it; what it returns is packed if it has a name."""

@@ -45,7 +45,7 @@ class Coloring(NamedTuple):
     colors: np.ndarray
 
     @property
-    def count(self) -> int:
+    def n_colors(self) -> int:
         """How many colours, and so sweeps, there are."""
         return int(self.colors.max(initial=-1)) + 1
 
@@ -147,11 +147,11 @@ def of_jacobian(pattern: csr_array) -> Coloring:
     found: Coloring | None = None
     for way in np.argsort(least, kind="stable"):
         kind, own, count = ways[way]
-        if found is not None and found.count <= least[way]:
+        if found is not None and found.n_colors <= least[way]:
             continue
         colors = _of_columns(own)
         other = Coloring(kind, np.arange(count) if colors is None else colors)
-        if found is None or other.count < found.count:
+        if found is None or other.n_colors < found.n_colors:
             found = other
     assert found is not None
     return found
@@ -177,8 +177,8 @@ def of_hessian(pattern: csr_array) -> Coloring:
     _call(color_stars, [*arrays, colors, marks], count - n_hubs)
     colors[order[:n_hubs]] = colors.max(initial=-1) + 1 + np.arange(n_hubs)
     stars = Coloring("symmetric", colors)
-    if int(degrees.max(initial=0)) < stars.count:
+    if int(degrees.max(initial=0)) < stars.n_colors:
         plain = _of_columns(pattern)
-        if plain is not None and Coloring("rows", plain).count <= stars.count:
+        if plain is not None and Coloring("rows", plain).n_colors <= stars.n_colors:
             return Coloring("rows", plain)
     return stars

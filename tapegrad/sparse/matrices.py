@@ -18,7 +18,7 @@ from tapegrad.ops.table.gateway import raw_data
 from tapegrad.program.trace import trace
 from tapegrad.sparse.coloring import Coloring, of_hessian, of_jacobian
 from tapegrad.sparse.patterns import pattern_of
-from tapegrad.sparse.sweeps import Sweeps, places_of
+from tapegrad.sparse.sweeps import Sweeps
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["SparseDerivative", "sparse_hessian", "sparse_jacobian"]
@@ -63,8 +63,8 @@ class _Arguments:
                 self.arrays.append(data)
             elif is_wanted or data.dtype.kind not in "iub":
                 raise TypeError(
-                    f"{name}() differentiates real numbers, but got {'an argument' if is_wanted else 'a value'} of dtype "
-                    f"{data.dtype}; pass real and imaginary parts"
+                    f"{name}() differentiates real numbers, but got {'an argument' if is_wanted else 'a value'} of "
+                    f"dtype {data.dtype}; pass real and imaginary parts"
                 )
             else:
                 self._fixed.append(place)
@@ -116,8 +116,7 @@ class _Matrix:
             self.pattern.sort_indices()
         self.coloring = (of_hessian if is_hessian else of_jacobian)(self.pattern)
         arrays = [*arrays, *[np.asarray(raw_data(own)) for own in captured]]
-        places = places_of(self.pattern, self.coloring)
-        self.sweeps = Sweeps(program, wanted, arrays, self.coloring, places)
+        self.sweeps = Sweeps(program, wanted, arrays, self.coloring, self.pattern)
 
     def fits(self, arguments: _Arguments) -> bool:
         """Whether the integers are those of the trace."""
@@ -154,7 +153,7 @@ class SparseDerivative:
         return self._found(args, kwargs)[0].pattern.copy()
 
     def colors(self, *args: Any, **kwargs: Any) -> Coloring:
-        """Return the colours of columns, rows or unknowns; their `count` is the number of sweeps."""
+        """Return the colours of columns, rows or unknowns; their `n_colors` is the number of sweeps."""
         coloring = self._found(args, kwargs)[0].coloring
         return coloring._replace(colors=coloring.colors.copy())
 
@@ -176,8 +175,8 @@ class SparseDerivative:
         data = matrix.elements(arguments)
         if data is None:
             raise ValueError(
-                f"{self._name}: the function takes another way in each call, as Python looks at a value that depends on "
-                f"more than its arguments, and a pattern belongs to a way. {matrix.program.guards[-1].where}"
+                f"{self._name}: the function takes another way in each call, as Python looks at a value that depends "
+                f"on more than its arguments, and a pattern belongs to a way. {matrix.program.guards[-1].where}"
             )
         known.insert(0, matrix)
         return matrix, data
@@ -236,7 +235,7 @@ def sparse_jacobian(func: Callable[..., Any], argnums: Argnums = 0, *, format: s
     array([[2., 1., 0., 0.],
            [0., 3., 2., 0.],
            [0., 0., 4., 3.]])
-    >>> jacobian.colors(x).count
+    >>> jacobian.colors(x).n_colors
     2
     """
 
@@ -275,8 +274,8 @@ def sparse_hessian(func: Callable[..., Any], argnums: Argnums = 0, *, format: st
 
     Notes
     -----
-    The pattern is that of the gradient's program, made symmetric. Elements are read in their row or in their column, which
-    takes fewer colours: those of a star colouring [1]_. An unknown that all others meet costs one more.
+    The pattern is that of the gradient's program, made symmetric. Elements are read in their row or in their column,
+    which takes fewer colours: those of a star colouring [1]_. An unknown that all others meet costs one more.
 
     References
     ----------
@@ -293,7 +292,7 @@ def sparse_hessian(func: Callable[..., Any], argnums: Argnums = 0, *, format: st
     array([[0., 4., 6.],
            [4., 2., 0.],
            [6., 0., 2.]])
-    >>> hessian.colors(x).count
+    >>> hessian.colors(x).n_colors
     2
     """
     gradient = grad(func, argnums)

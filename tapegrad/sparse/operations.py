@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, kron
@@ -15,19 +15,14 @@ from tapegrad.program.fuse.lowering import ELEMENTWISE, forward_of
 from tapegrad.program.fuse.moves import positions_of
 from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.program import Entry, Program
-from tapegrad.sparse.structure import among, gathered, line_of, spread, stacked, united
+from tapegrad.sparse.structure import TooDense, among, check, chosen, gathered, line_of, spread, stacked, united
 from tapegrad.tensor import from_array
 
-__all__ = ["TooDense", "dependencies"]
+__all__ = ["dependencies"]
 
-Rows = csr_array | None  # None: on nothing
-_MOST: Final = 400_000_000  # elements of a pattern
+Rows: TypeAlias = Any  # a csr_array, or None: on nothing
 _PREFIXES: Final = frozenset(("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin", "recurrence"))
 _SHARES: Final = frozenset(("along", "ranks", "reduction", "fourier"))  # families that mix what stands along dimensions
-
-
-class TooDense(ValueError):  # noqa: N818  # it is about matrices
-    """A pattern has so many elements that a sparse matrix is of no use."""
 
 
 def dependencies(program: Program, entry: Entry, operands: Sequence[Rows]) -> list[Rows]:
@@ -43,32 +38,36 @@ def dependencies(program: Program, entry: Entry, operands: Sequence[Rows]) -> li
     Raises
     ------
     TooDense
-        If nothing better is known than that each element depends on all, and that is too much.
+        If elements depend on too much, perhaps because nothing better is known than that each depends on all.
     """
     layouts = [program.layouts[number] for number in entry.results]
-    taken = [
-        None if entry.op.rule(place) is NOT_DIFFERENTIABLE else rows for place, rows in enumerate(operands)
-    ]
+    taken = [None if entry.op.rule(place) is NOT_DIFFERENTIABLE else rows for place, rows in enumerate(operands)]
     if all(rows is None for rows in taken):
         return [None] * len(layouts)
     shapes = [program.layouts[number].shape for number in entry.operands]
     call = _Call(program, entry, shapes, taken)
-    return [call.result(layout.shape) if layout.floating else None for layout in layouts]
+    try:
+        return [call.result(layout.shape) if layout.floating else None for layout in layouts]
+    except TooDense as error:
+        raise TooDense(
+            f"{entry.op.name}: {error}; a sparse matrix is of no use then: take jacrev(), jacfwd() or hvp()"
+        ) from None
 
 
 class _Call:
     """One operation: its operands' shapes, and what they depend on."""
 
-    def __init__(
-        self, program: Program, entry: Entry, shapes: Sequence[tuple[int, ...]], rows: Sequence[Rows]
-    ) -> None:
+    def __init__(self, program: Program, entry: Entry, shapes: Sequence[tuple[int, ...]], rows: Sequence[Rows]) -> None:
         self.program, self.entry, self.shapes, self.rows = program, entry, shapes, rows
         self.width = next(own.shape[1] for own in rows if own is not None)
 
     def result(self, shape: tuple[int, ...]) -> csr_array:
         """Return what a result of a shape depends on."""
         op = self.entry.op
-        if op.family in ELEMENTWISE or op.family in ("cast", "rounding", "choice", "special", "complex"):
+        if op.family == "padding":  # what is added depends on nothing
+            self.entry = self.entry._replace(attrs={**self.entry.attrs, "value": 0})
+            found = self.linear(shape)
+        elif op.family in ELEMENTWISE or op.family in ("cast", "rounding", "choice", "special", "complex"):
             found = self.elementwise(shape)
         elif op.name == "matmul":
             found = self.product(shape)
@@ -111,13 +110,7 @@ class _Call:
     def dense(self, shape: tuple[int, ...]) -> csr_array:
         """Each element depends on all that any operand depends on."""
         parts = [among(rows, np.zeros(rows.shape[0], np.int64), 1) for rows, *_ in self.known()]
-        total, count = united(parts), math.prod(shape)
-        if total.nnz * count > _MOST:
-            raise TooDense(
-                f"{self.entry.op.name}: nothing is known of its structure, and each of {count} elements would depend "
-                f"on {total.nnz} unknowns; use jacrev(), jacfwd() or hvp()"
-            )
-        return gathered(total, np.zeros(count, np.int64))
+        return gathered(united(parts), np.zeros(math.prod(shape), np.int64))
 
     def lines(self, shape: tuple[int, ...]) -> csr_array:
         """Each element depends on the lines along some dimensions that stand at its place."""
@@ -128,7 +121,7 @@ class _Call:
             dims = tuple(range(len(first)))
         if dims is None or any(own != first for _, own, _ in others):
             return self.dense(shape)
-        dims = [k % len(first) for k in ((dims,) if isinstance(dims, int) else dims)] if first else []
+        dims = _dims(dims, len(first))
         kept = [length for k, length in enumerate(first) if k not in dims]
         count, lines = math.prod(kept), line_of(first, dims)
         if math.prod(shape) == count:  # there is one result for each line, in their order
@@ -144,14 +137,12 @@ class _Call:
         (_, first, _), *others = self.known()
         if not shape or first != shape or any(own != shape for _, own, _ in others):
             return self.lines(shape)
-        dim = self.entry.attrs["dim"] % len(shape)
-        length, inner = shape[dim], math.prod(shape[dim + 1 :])
-        outer = math.prod(shape[:dim])
+        (dim,) = _dims(self.entry.attrs["dim"], len(shape))
+        length, inner, outer = shape[dim], math.prod(shape[dim + 1 :]), math.prod(shape[:dim])
+        check(length * math.prod(shape))
         triangle = csr_array(np.tri(length, dtype=bool))
         blocks = kron(eye_array(outer, dtype=bool), kron(triangle, eye_array(inner, dtype=bool)), format="csr")
-        found = csr_array(csr_array(blocks, dtype=bool) @ united([rows for rows, *_ in self.known()]))
-        found.sort_indices()
-        return found
+        return chosen(csr_array(blocks, dtype=bool), united([rows for rows, *_ in self.known()]))
 
     def blocks(self, shape: tuple[int, ...]) -> csr_array:
         """Each matrix of a batch depends on the matrices at its place."""
@@ -178,8 +169,7 @@ class _Call:
                     local = kron(csr_array(factor != 0), eye_array(own[-1], dtype=bool))
                 else:  # (batch, i, k) times (k, j) of the constant
                     local = kron(eye_array(own[-2], dtype=bool), csr_array(factor.T != 0))
-                part = csr_array(csr_array(kron(eye_array(count, dtype=bool), local), dtype=bool) @ rows)
-                part.sort_indices()
+                part = chosen(csr_array(kron(eye_array(count, dtype=bool), local), dtype=bool), rows)
             else:
                 dim = len(own) - 1 - place
                 lines = line_of(own, [dim])
@@ -189,7 +179,7 @@ class _Call:
         return united(parts)
 
     def linear(self, shape: tuple[int, ...]) -> csr_array:
-        """What moves elements says where from, by itself or by its transpose."""
+        """Ask an operation that moves elements where they come from; one that adds them, where they go."""
         entry, op = self.entry, self.entry.op
         if not any(number not in self.program.constants for number in entry.index_arrays):
             rule = [op.rule(place) for place in range(len(self.shapes))]
@@ -205,26 +195,26 @@ class _Call:
                     filled = [csr_array((math.prod(self.shapes[place]), self.width), dtype=bool) if rows is None
                               else rows for place, rows in zip(moved, parts, strict=True)]  # fmt: skip
                     return gathered(stacked(filled), places)
-                except Exception:  # noqa: S110  # it adds elements, or does not take positions
+                except Exception:  # it adds elements, or does not take positions
                     pass
                 try:
                     return self.transposed(shape, moved, given, indices)
-                except Exception:  # noqa: S110
+                except Exception:
                     pass
         return self.lines(shape) if op.family in _SHARES else self.dense(shape)
 
     def transposed(
         self, shape: tuple[int, ...], moved: Sequence[int], given: Sequence[Any], indices: Sequence[np.ndarray]
     ) -> csr_array:
-        """What adds elements says where each goes, by its rule."""
-        count, parts = math.prod(shape), []
+        """Ask the rule of an operation that adds elements where each goes."""
+        parts: list[csr_array] = []
         for place in moved:
             rows = self.rows[place]
             if rows is None:
                 continue
             to = positions_of(self.rule_of(place, given, indices), (shape,)).reshape(-1) - 1
             known = np.flatnonzero(to >= 0)
-            parts.append(among(gathered(rows, known), to[known], count))
+            parts.append(among(gathered(rows, known), to[known], math.prod(shape)))
         return united(parts)
 
     def rule_of(self, place: int, given: Sequence[Any], indices: Sequence[np.ndarray]) -> Callable[..., np.ndarray]:
@@ -245,3 +235,7 @@ class _Call:
             return np.asarray(rule(ct=from_array(ct), **{name: asked[name] for name in names})._data)
 
         return cotangent
+
+
+def _dims(dims: Any, ndim: int) -> list[int]:
+    return [k % ndim for k in ((dims,) if isinstance(dims, int) else dims)] if ndim else []

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from tapegrad.program.batch import Batch
 from tapegrad.program.program import Entry, Program
 from tapegrad.sparse.operations import Rows, dependencies
-from tapegrad.sparse.structure import empty, gathered, stacked, unit, united
+from tapegrad.sparse.structure import chosen, empty, gathered, stacked, unit, united
 
 __all__ = ["pattern_of"]
 
@@ -102,8 +102,7 @@ def _of_batch(program: Program, entry: Entry, operands: Sequence[Rows], width: i
         columns = base[part.indices] + np.arange(size)[:, None] * step[part.indices]
         ends = np.concatenate([[0], (np.arange(size)[:, None] * part.nnz + part.indptr[1:]).reshape(-1)])
         spread = csr_array((np.ones(columns.size, bool), columns.reshape(-1), ends), shape=(size * layout.size, start))
-        rows = csr_array(spread @ whole)
-        rows.sort_indices()
+        rows = chosen(spread, whole)
         if given:  # items stand along the last dimension
             rows = gathered(rows, np.arange(size * layout.size).reshape(size, layout.size).T.reshape(-1))
         results.append(rows)

@@ -1,14 +1,41 @@
-"""Which elements depend on which unknowns: boolean matrices in rows of indices, and what is done with them as arrays."""
+"""Which elements depend on which unknowns, as boolean matrices, and what is done with their rows, all at once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-__all__ = ["among", "empty", "gathered", "line_of", "matrix", "spread", "stacked", "unit", "united"]
+__all__ = [
+    "TooDense",
+    "among",
+    "check",
+    "chosen",
+    "empty",
+    "gathered",
+    "line_of",
+    "matrix",
+    "spread",
+    "stacked",
+    "unit",
+    "united",
+]
+
+
+_MOST: Final = 400_000_000  # elements of a pattern
+
+
+class TooDense(ValueError):  # noqa: N818  # it is about matrices
+    """A pattern has so many elements that a sparse matrix is of no use."""
+
+
+def check(count: int) -> None:
+    """Raise `TooDense` if there would be too many elements."""
+    if count > _MOST:
+        raise TooDense(f"its results would depend on {count} unknowns in all")
 
 
 def matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> csr_array:
@@ -42,7 +69,8 @@ def gathered(rows: csr_array, places: np.ndarray) -> csr_array:
         return rows
     lengths = np.diff(rows.indptr)
     counts = np.where(places < 0, 0, lengths[places]) if len(lengths) else np.zeros(len(places), np.int64)
-    ends = np.concatenate([[0], np.cumsum(counts)])
+    ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    check(int(ends[-1]))
     starts = np.where(places < 0, 0, rows.indptr[:-1][places]) if len(lengths) else counts
     at = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], counts)
     return csr_array((np.ones(ends[-1], bool), rows.indices[at], ends), shape=(len(places), rows.shape[1]))
@@ -59,9 +87,7 @@ def united(parts: Sequence[csr_array]) -> csr_array:
 
 def _is_same(one: csr_array, two: csr_array) -> bool:
     return bool(
-        one.nnz == two.nnz
-        and np.array_equal(one.indptr, two.indptr)
-        and np.array_equal(one.indices, two.indices)
+        one.nnz == two.nnz and np.array_equal(one.indptr, two.indptr) and np.array_equal(one.indices, two.indices)
     )
 
 
@@ -80,7 +106,12 @@ def line_of(shape: tuple[int, ...], dims: Sequence[int]) -> np.ndarray:
 
 def among(rows: csr_array, group: np.ndarray, count: int) -> csr_array:
     """Return for each group of rows what any of them depends on."""
-    members = matrix(group, np.arange(len(group)), (count, len(group)))
-    found = csr_array(members @ rows)
+    return chosen(matrix(group, np.arange(len(group)), (count, len(group))), rows)
+
+
+def chosen(which: csr_array, rows: csr_array) -> csr_array:
+    """Return what any of several rows depends on; each row of a matrix says which."""
+    check(int(np.diff(rows.indptr)[which.indices].sum(dtype=np.int64)))
+    found = csr_array(which @ rows)
     found.sort_indices()
     return found

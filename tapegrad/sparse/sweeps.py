@@ -1,8 +1,8 @@
-"""The program that computes a sparse matrix: a sweep for each colour, and where its elements stand in what they give."""
+"""What computes a sparse matrix: a sweep for each colour, and where its elements stand in what they give."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +10,6 @@ from scipy.sparse import csr_array
 
 from tapegrad.autograd.backward import grad
 from tapegrad.func.level import recorded
-from tapegrad.func.mapping import vmap
 from tapegrad.func.products import linearize
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table.gateway import raw_data
@@ -20,31 +19,31 @@ from tapegrad.program.trace import trace
 from tapegrad.sparse.coloring import Coloring
 from tapegrad.tensor import Tensor
 
-__all__ = ["Sweeps", "places_of"]
+__all__ = ["Sweeps"]
 
-_FEW: Final = 8  # colours, each of which is written down
+_LONG: Final = 64  # indices: as constants, each would be looked at while code is made
 
 
-def places_of(pattern: csr_array, coloring: Coloring) -> np.ndarray:
+def _places_of(pattern: csr_array, coloring: Coloring) -> np.ndarray:
     """Return for each element of a pattern where it stands in the flat array of all sweeps' results."""
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     columns, colors = pattern.indices.astype(np.int64), coloring.colors
     if coloring.kind == "columns":
-        return colors[columns] * pattern.shape[0] + rows
+        places: np.ndarray = colors[columns] * pattern.shape[0] + rows
+        return places
+    by_row: np.ndarray = colors[rows] * pattern.shape[1] + columns
     if coloring.kind == "rows":
-        return colors[rows] * pattern.shape[1] + columns
+        return by_row
     # In row i, an unknown j is alone with its colour, or else i is in row j.
-    count = coloring.count
-    here, there = rows * count + colors[columns], columns * count + colors[rows]
-    _, which, times = np.unique(here, return_inverse=True, return_counts=True)
-    alone = times[which] == 1
-    return np.where(alone, colors[columns] * len(colors) + rows, colors[rows] * len(colors) + columns)
+    _, which, times = np.unique(rows * coloring.n_colors + colors[columns], return_inverse=True, return_counts=True)
+    return np.where(times[which] == 1, colors[columns] * pattern.shape[0] + rows, by_row)
 
 
 class Sweeps:
-    """The program of the elements of a matrix, in their order, and of what the guards of its function look at.
+    """The elements of a matrix, in their order, and what the guards of its function look at.
 
-    Colours and places are inputs of the program, as large constants would be a part of its text.
+    A program computes the sweep of one colour, and is called for each. Colours and long indices are inputs of it, as
+    constants would be a part of its text.
 
     Parameters
     ----------
@@ -55,27 +54,34 @@ class Sweeps:
     arrays : sequence of numpy.ndarray
         Examples of all inputs.
     coloring : Coloring
-    places : numpy.ndarray
-        See `places_of`.
+    pattern : csr_array
     """
 
     def __init__(
-        self, program: Program, wanted: Sequence[int], arrays: Sequence[Any], coloring: Coloring, places: np.ndarray
+        self, program: Program, wanted: Sequence[int], arrays: Sequence[Any], coloring: Coloring, pattern: csr_array
     ) -> None:
-        self._function = program.with_outputs([*program.outputs, *[guard.value for guard in program.guards]])
-        self._n_outputs, self._wanted, self._coloring = len(program.outputs), wanted, coloring
-        colors = coloring.colors.astype(np.float64)
-        self._rest = [colors, np.arange(float(coloring.count)), places]
-        self.program, captured = trace(self._elements, [*arrays, *self._rest])
-        self._rest += [raw_data(own) for own in captured]
+        self._n_outputs, self._wanted, self._is_forward = len(program.outputs), wanted, coloring.kind == "columns"
+        self._function, indices = _with_indices(program)
+        self._places = _places_of(pattern, coloring)
+        self._numbers = [np.array(float(k)) for k in range(max(coloring.n_colors, 1))]
+        self._rest = [*indices, coloring.colors.astype(np.float64)]
+        self.program, captured = trace(self._sweep, [*arrays, *self._rest, self._numbers[0]])
+        self._captured = [raw_data(own) for own in captured]
 
     def run(self, arrays: Sequence[Any]) -> tuple[np.ndarray, Sequence[Any]] | None:
         """Return the elements, and the values that guards look at; None if the sweeps themselves go another way."""
-        (data, *values), guards = self.program.run([*arrays, *self._rest])
-        return (np.asarray(data), values) if self.program.holds(guards) else None
+        found: list[np.ndarray] = []
+        values: Sequence[Any] = ()
+        for number in self._numbers:
+            (results, *values), guards = self.program.run([*arrays, *self._rest, number, *self._captured])
+            if not self.program.holds(guards):
+                return None
+            found.append(results)
+        return np.take(found[0] if len(found) == 1 else np.concatenate(found), self._places), values
 
-    def _elements(self, *tensors: Tensor) -> list[Tensor]:
-        *inputs, colors, numbers, places = tensors
+    def _sweep(self, *tensors: Tensor) -> list[Tensor]:
+        """Return the results of a sweep, and what the guards of the function look at."""
+        *inputs, colors, number = tensors
         seen: list[Tensor] = []
 
         def outputs(*unknowns: Tensor) -> Tensor:
@@ -85,18 +91,26 @@ class Sweeps:
             seen[:] = [value.detach() for value in results[self._n_outputs :]]
             return _vector(results[: self._n_outputs])
 
-        product = (_tangents if self._coloring.kind == "columns" else _cotangents)(
-            outputs, [inputs[place] for place in self._wanted]
-        )
+        sweep = _tangents if self._is_forward else _cotangents
+        product = sweep(outputs, [inputs[place] for place in self._wanted])
+        return [product((colors == number).to(np.float64)), *seen]
 
-        def sweep(number: Tensor) -> Tensor:
-            return product((colors == number).to(np.float64))
 
-        if self._coloring.count > _FEW:
-            results = vmap(sweep)(numbers).reshape(-1)
-        else:
-            results = ops.cat([sweep(numbers[k]) for k in range(self._coloring.count)])
-        return [results[places], *seen]
+def _with_indices(program: Program) -> tuple[Program, list[np.ndarray]]:
+    """Return a program whose long constant indices are inputs, behind the others, and these indices.
+
+    Its last outputs are what its guards look at.
+    """
+    long = {
+        number: np.asarray(program.constants[number])
+        for entry in program.entries
+        for number in entry.index_arrays
+        if number in program.constants and program.layouts[number].size > _LONG
+    }
+    constants = {number: value for number, value in program.constants.items() if number not in long}
+    outputs = [*program.outputs, *[guard.value for guard in program.guards]]
+    function = Program(program.layouts, [*program.inputs, *long], constants, program.entries, outputs).cleaned()
+    return function, list(long.values())
 
 
 def _vector(tensors: Sequence[Tensor]) -> Tensor:
@@ -104,29 +118,28 @@ def _vector(tensors: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else ops.cat(parts)
 
 
-def _tangents(outputs: Any, unknowns: Sequence[Tensor]) -> Any:
+def _tangents(outputs: Callable[..., Tensor], unknowns: Sequence[Tensor]) -> Callable[[Tensor], Tensor]:
     """Return the function that multiplies the Jacobian by a vector."""
     _, push = linearize(outputs, *unknowns)
 
     def product(vector: Tensor) -> Tensor:
-        tangents, at = [], 0
-        for own in unknowns:
-            size = own.numel()
-            tangents.append(vector[at : at + size].reshape(own.shape))
-            at += size
+        parts = ops.split(vector, [own.numel() for own in unknowns]) if len(unknowns) > 1 else [vector]
+        tangents = [part.to(own.dtype).reshape(own.shape) for part, own in zip(parts, unknowns, strict=True)]
         found: Tensor = push(*tangents)
         return found
 
     return product
 
 
-def _cotangents(outputs: Any, unknowns: Sequence[Tensor]) -> Any:
+def _cotangents(outputs: Callable[..., Tensor], unknowns: Sequence[Tensor]) -> Callable[[Tensor], Tensor]:
     """Return the function that multiplies the transposed Jacobian by a vector."""
     leaves = [own.detach().requires_grad_() for own in unknowns]
     result = recorded(outputs, *leaves)
 
     def product(vector: Tensor) -> Tensor:
-        found = grad(result, leaves, vector, retain_graph=True, allow_unused=True, materialize_grads=True)
-        return _vector(found)
+        if not result.requires_grad:
+            return vector.new_zeros(sum(own.numel() for own in unknowns))
+        seed = vector.to(result.dtype)
+        return _vector(grad(result, leaves, seed, retain_graph=True, allow_unused=True, materialize_grads=True))
 
     return product
