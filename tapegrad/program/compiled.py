@@ -43,7 +43,6 @@ class Compiled:
     """
 
     _dispatch: Dispatch
-    _known: Any = staticmethod(lambda program: program)  # or an equal program
 
     def __new__(cls, function: Callable[..., Any], memory: int | None = None) -> Compiled:
         """Return a function that is not traced yet."""
@@ -210,16 +209,20 @@ class Compiled:
             return [own[place] for place in found]
 
         outside = Outside()
-        with enable_grad(), limited(self._limit), noticed_draws():
+        with enable_grad(), noticed_draws(), limited(self._limit):
             program, captured = trace(call, [own._data for own in inputs], wanted, outside)
-        outside.find_names(self.function)
         program.limit = self._limit
+        outside.find_names(self.function)
         count = len(inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         plain = not outside.has_effects and all(isinstance(own, Tensor) for own in outside.sources)
         if plain:
             program.signature = signature_of(self.function, (tree, places), tuple(returned), wanted, captured)
         return Version(self._known(program), outside, *returned)
+
+    def _known(self, program: Program) -> Program:
+        """Return a program that was just traced, or an equal one."""
+        return program
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
