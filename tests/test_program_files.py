@@ -108,6 +108,27 @@ def test_batches_of_items_with_branches_and_batches_inside() -> None:
     assert bits(found(a, b)) == bits(program(a, b))
 
 
+def scanned(x: Any) -> Any:
+    def step(value: Any, row: Any) -> Any:
+        return tg.sin(value) * 0.9 + row * x[0], value * 2.0
+
+    end, rows = func.scan(step, x, tg.stack([x] * 12))
+    return (end * end).sum() + rows.sum()
+
+
+def halved(x: Any) -> Any:
+    return func.while_loop(lambda v: (v * v).sum() > 1e-3, lambda v: v * 0.7 - 0.01 * tg.sin(v), x).sum()
+
+
+@pytest.mark.parametrize("function", [scanned, halved, func.grad(scanned), func.grad(halved), func.hessian(scanned)])
+def test_loops(function: Any) -> None:
+    program = Program.trace(function, X)
+    assert "scan((item0" in program.text()
+    found = assert_comes_back(program)
+    for x in (X, X * 2.0):
+        assert bits(found(x)) == bits(program(x))
+
+
 Point = namedtuple("Point", ["x", "y"])
 
 
@@ -285,6 +306,8 @@ def edited(text: str, rng: random.Random) -> str:
         lambda x: tg.linalg.solve(tg.diag(x) + 1.0, x).sum() if x.sum() > 0 else x,
         lambda x: tg.sort(x)[0][tg.argmax(x)] + tg.nn.functional.pad(x, (1, 2)).reshape(7, 1).max(0)[0],
         lambda x: tg.nn.functional.conv1d(x.reshape(1, 1, 4), tg.ones(1, 1, 2), padding=1),
+        func.grad(scanned),
+        func.grad(halved),
         lambda x: tg.as_strided(x, (2, 3), (1, 1)).flip(0).gather(1, tg.tensor([[0, 2], [1, 1]])),
     ],
 )

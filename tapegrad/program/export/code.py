@@ -91,9 +91,13 @@ def python_operations(program: Program) -> Iterator[str]:
         yield program.run.refused
         return
     waiting: list[Any] = [code]
+    count = len(code.stops)
     while waiting:
         code = waiting.pop()
         if isinstance(code, Stop):
+            count -= 1
             yield f"{code.entry.op.name} ({code.reason})"
         elif isinstance(code, Driver):
             waiting += code.codes
+    if count > 0:
+        yield "operations in a loop"

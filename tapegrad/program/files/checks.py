@@ -16,6 +16,7 @@ from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.program.batch import Batch
 from tapegrad.program.files.makers import dtype_of
+from tapegrad.program.scan import Scan
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_layout, layout_of
 
 __all__ = ["constant_layout", "input_layout", "results_of"]
@@ -74,6 +75,8 @@ def results_of(
     of_operands = [layouts[number] for number in operands]
     if op.family == "batch":
         return _of_batch(of_operands, attrs["batch"])
+    if op.family == "scan":
+        return _of_scan(op, of_operands, attrs["scan"])
     if op.family == "batch_way":
         return _of_way(of_operands, attrs["outcomes"])
     key = op, tuple(of_operands), repr(attrs), tuple([_number(number, layouts, constants) for number in arrays])
@@ -195,6 +198,16 @@ def _of_batch(operands: Sequence[Layout], batch: Any) -> list[Layout]:
     for given, number in zip(operands, whole.inputs, strict=True):
         if given is not whole.layouts[number]:
             raise ValueError(f"vmap() takes {whole.layouts[number]} here, not {given}")
+    return [whole.layouts[number] for number in whole.outputs]
+
+
+def _of_scan(op: Op, operands: Sequence[Layout], scan: Any) -> list[Layout]:
+    if not isinstance(scan, Scan) or op is not scan.op:
+        raise ValueError(f"scan() takes a loop of {len(operands)} operands")
+    whole = scan.whole()
+    for given, number in zip(operands, whole.inputs, strict=True):
+        if given is not whole.layouts[number]:
+            raise ValueError(f"scan() takes {whole.layouts[number]} here, not {given}")
     return [whole.layouts[number] for number in whole.outputs]
 
 

@@ -179,7 +179,7 @@ class _Reader:
         if records:
             tokens.take("grad")
         tokens.end()
-        op = operation(op_name, len(operands), len(names))
+        op = operation(op_name, len(operands), len(names), attrs)
         found = results_of(op, body.layouts, body.constants, operands, attrs, arrays, self.known)
         if len(found) != len(names):
             raise ValueError(f"{op_name}() has {len(found)} results")
