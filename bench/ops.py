@@ -134,11 +134,14 @@ def _required(function: Callable[..., Any], operands: list[Any], attrs: dict[str
 
 
 WAYS = (_as_named, _by_position, _required)
+# Of several results with a gradient. The first of some, a sign, has none but zero; the last of others is a vector of
+# any sign, which is not compared.
+RESULTS = (-1, 0)
 # The operands that want a gradient: PyTorch has none by weights, labels or parameters of some functions.
 LEAVES = (slice(None), slice(1), slice(-1, None))
 
 
-def _run_of(tool: Tool, subject: Subject, sample: Any, way: Any, wanted: slice) -> tuple[Run, np.ndarray]:
+def _run_of(tool: Tool, subject: Subject, sample: Any, way: Any, wanted: slice, result: int) -> tuple[Run, np.ndarray]:
     """Return a function that computes forward and backward, and the value that it computes.
 
     Raises
@@ -174,7 +177,8 @@ def _run_of(tool: Tool, subject: Subject, sample: Any, way: Any, wanted: slice) 
 
     def value() -> Any:
         out = call()
-        return next((one for one in (out if isinstance(out, (tuple, list)) else [out]) if one.requires_grad), None)
+        found = [one for one in (out if isinstance(out, (tuple, list)) else [out]) if one.requires_grad]
+        return found[result] if found else None
 
     first = value()
     if first is None or not leaves:
@@ -196,12 +200,12 @@ def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float, bool
     The third says whether the result grows so fast that a larger size has no sense, as that of combinations.
     """
     tools = Tool("tapegrad"), Tool("torch")
-    for sample, way, wanted in product(subject.made.samples, WAYS, LEAVES):
+    for sample, *how in product(subject.made.samples, WAYS, LEAVES, RESULTS):
         chosen = scaled(sample, size)
         if chosen is None:
             continue
         try:
-            (ours, value), (theirs, other) = (_run_of(tool, subject, chosen, way, wanted) for tool in tools)
+            (ours, value), (theirs, other) = (_run_of(tool, subject, chosen, *how) for tool in tools)
         except REFUSALS:
             continue
         if (

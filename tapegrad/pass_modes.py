@@ -37,6 +37,11 @@ def calls_rules() -> bool:
     )
 
 
+def is_tracing() -> bool:
+    """Whether this thread traces a function."""
+    return _local.tracing
+
+
 def checks() -> bool | None:
     """Whether passes of this thread look for nan; None outside of anomaly mode."""
     return _local.checks

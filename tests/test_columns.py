@@ -67,6 +67,15 @@ def test_alive_and_reached(program: Program) -> None:
             assert columns.chosen(entries) == [own for own, is_in in zip(program.entries, which, strict=True) if is_in]
 
 
+def test_alive_among_some(program: Program) -> None:
+    count, columns = len(program.layouts), Columns(program.entries)
+    wanted = [*program.outputs]
+    among = RNG.uniform(size=len(program.entries)) < 0.8
+    rest = columns.chosen(among)
+    kept = columns.chosen(columns.alive(count, wanted, among)[1])
+    assert kept == Columns(rest).chosen(Columns(rest).alive(count, wanted)[1]) != rest
+
+
 def test_kinds_share_operation_attributes_and_layouts(program: Program) -> None:
     codes, examples = Columns(program.entries).kinds(program.layouts)
     kinds: dict[Any, int] = {}

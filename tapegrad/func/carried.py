@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.func.trees import flatten, flatten_like, is_like, leaf_names, rebuild, structure
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table import functions as ops
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 _NUMBERS: Final = (bool, int, float, complex)
 _KINDS: Final = "biufc"  # of dtypes: each has the numbers of those before
@@ -57,7 +58,17 @@ def _tensor(value: Any, what: str) -> Tensor:
         return value
     if not isinstance(value, (np.ndarray, np.generic, *_NUMBERS)):
         raise TypeError(f"{what} must be a tensor, an array or a number, got {type(value).__name__}")
-    return as_tensor(value)
+    found = as_tensor(value)
+    if not is_traced():
+        return found
+    data = np.asarray(found._data).view()
+    data.flags.writeable = False  # a constant of the program
+    return from_array(data)
+
+
+def is_traced() -> bool:
+    """Whether a function is being traced."""
+    return bool(modes.mode.value & modes.INTERCEPTORS) and hasattr(modes.interceptor(), "looked")
 
 
 class Carried(Values):

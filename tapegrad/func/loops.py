@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import modes
-from tapegrad.func.carried import Carried, Values, length_of, rows_of
+from tapegrad.func.carried import Carried, Values, is_traced, length_of, rows_of
 from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, is_like, rebuild, structure
-from tapegrad.modes import INTERCEPTORS, no_grad
+from tapegrad.modes import no_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table import functions as ops
 from tapegrad.tensor import Tensor, from_array
@@ -92,7 +91,7 @@ def scan(
         return result[0], result[1]
 
     found = None
-    if count > _FEW and unroll is not True and _is_traced():
+    if count > _FEW and unroll is not True and is_traced():
         from tapegrad.program.scanned import scanned  # at call time: programs import this package
 
         found = scanned(turn, carry, rows, count, bool(reverse))
@@ -195,7 +194,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         return flag
 
     found = None
-    if _is_traced():
+    if is_traced():
         from tapegrad.program.scanned import repeated  # at call time: programs import this package
 
         found = repeated(goes_on, body_fun, carry)
@@ -242,7 +241,7 @@ def fori_loop(
     carry = Carried(init_val, "fori_loop", "init_val")
     is_data = any(isinstance(own, Tensor) and own.is_traced for own in bounds)
     found = None
-    if _is_traced() and unroll is not True and (is_data or int(bounds[1]) - int(bounds[0]) > _FEW):
+    if is_traced() and unroll is not True and (is_data or int(bounds[1]) - int(bounds[0]) > _FEW):
         from tapegrad.program.scanned import counted  # at call time: programs import this package
 
         found = counted(bounds[0], bounds[1], body_fun, carry)
@@ -262,11 +261,6 @@ def _bound(value: Any, name: str) -> Any:
         shown = value._layout if isinstance(value, Tensor) else repr(value)
         raise TypeError(f"fori_loop: {name} must be an integer, or a tensor of one without dimensions, got {shown}")
     return value if isinstance(value, Tensor) else int(value)
-
-
-def _is_traced() -> bool:
-    """Whether a function is being traced."""
-    return bool(modes.mode.value & INTERCEPTORS) and hasattr(modes.interceptor(), "looked")
 
 
 def _given(tree: Any, has_arrays: bool) -> Any:

@@ -100,7 +100,7 @@ class _Quotient:
     def __init__(
         self, name: str, formula: Callable[..., Any], other: Callable[..., Any], of_integers: Any, errors: str = ""
     ) -> None:
-        self.name, self.of_integers = name, of_integers
+        self.name, self.of_integers, self.other = name, of_integers, other
         self.of_floats = Function(name, other, (), errors, formula)
 
     def of(self, dtype: np.dtype) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.ops.table.gateway import constant, raw_data
+from tapegrad.program.exact import Exact
 from tapegrad.program.numbers import Numbers
 from tapegrad.program.program import Entry
 from tapegrad.program.traced import Traced, set_data
@@ -71,12 +72,17 @@ class Calls(Numbers):
     def __init__(self) -> None:
         super().__init__()
         self.entries: list[Entry] = []
+        self._exact = Exact(self.entries, self.layouts, self.value_of)
         self.script: list[Any] | None = None
         self._results: dict[Any, Any] = {}  # by operation and operands: what is computed twice stands once
         self._kinds: dict[Any, Kind] = {}
         self._number_tensors: dict[int, Tensor] = {}  # of Python numbers
         self._last: tuple[Any, Any, Any] = None, None, None  # a bound call, the kind that it has, and its result
         self._count = 0  # of calls of operations
+
+    def exact_value_of(self, number: int) -> Any:
+        """Return the value with this number, with the bits of an ordinary call."""
+        return self._exact.value(number)
 
     def called_op(self, plans: PlanCache, call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Return the result of an operation; `call` binds and computes any call of it."""

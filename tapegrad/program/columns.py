@@ -71,7 +71,10 @@ def read_entries(self: Object, args: Array[Object], nargs: int) -> int:
 
 
 def mark_alive(self: Object, args: Array[Object], nargs: int) -> int:
-    """Mark what marked values depend on: ``mark_alive(columns, values, entries)``; return how many entries."""
+    """Mark what marked values depend on, among marked entries: ``mark_alive(columns, values, entries)``; return how many.
+
+    Other entries are no longer marked. `mark_reached` is alike.
+    """
     columns, alive, kept = ColumnsFields(NDArray(args[0]).data), NDArray(args[1]).data, NDArray(args[2]).data
     total = 0
     for back in range(columns.count):
@@ -81,6 +84,7 @@ def mark_alive(self: Object, args: Array[Object], nargs: int) -> int:
         is_kept = 0
         for k in range(takes, takes + words.n_results):
             is_kept |= alive[numbers[k]]
+        is_kept &= kept[place]
         kept[place] = is_kept
         total += is_kept
         if is_kept != 0:
@@ -99,6 +103,7 @@ def mark_reached(self: Object, args: Array[Object], nargs: int) -> int:
         is_reached = 0
         for k in range(takes):
             is_reached |= active[numbers[k]]
+        is_reached &= reached[place]
         reached[place] = is_reached
         total += is_reached
         if is_reached != 0:
@@ -204,6 +209,8 @@ class Columns:
         For each entry, how many operands, arrays of indices and results it has.
     numbers : array
         Of all entries, one after the other.
+    ops : array
+        For each entry, the identity of its operation.
     """
 
     def __init__(self, entries: list[Any]) -> None:
@@ -216,19 +223,26 @@ class Columns:
         _lazy.read_entries(self._fields, self._list)
         first = EntryFields.word("n_operands")
         self.counts = self._entries[:, first : first + 3]
-        self.starts = self._entries[:, EntryFields.word("first")]
+        self.starts, self.ops = self._entries[:, EntryFields.word("first")], self._entries[:, EntryFields.word("op")]
 
-    def alive(self, count: int, wanted: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return which of `count` values some wanted ones depend on, and which entries compute those."""
-        return self._marked(_lazy.mark_alive, count, wanted)
+    def alive(
+        self, count: int, wanted: Iterable[int], among: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return which of `count` values some wanted ones depend on, and which entries, among some, compute those."""
+        return self._marked(_lazy.mark_alive, count, wanted, among)
 
-    def reached(self, count: int, given: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return which of `count` values depend on some given ones, and which entries do."""
-        return self._marked(_lazy.mark_reached, count, given)
+    def reached(
+        self, count: int, given: Iterable[int], among: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return which of `count` values depend on some given ones, and which entries, among some, do."""
+        return self._marked(_lazy.mark_reached, count, given, among)
 
-    def _marked(self, mark: Any, count: int, first: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
+    def _marked(
+        self, mark: Any, count: int, first: Iterable[int], among: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         values, entries = _words((count,)), _words((len(self._list),))
         values[list(first)] = 1
+        entries[:] = 1 if among is None else among
         mark(self._fields, values, entries)
         return values != 0, entries != 0
 

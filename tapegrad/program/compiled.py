@@ -21,6 +21,7 @@ from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.derivative import differentiable
 from tapegrad.program.entry import Dispatch, Input, Output, Variant, make_entry
+from tapegrad.program.limits import limited
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
@@ -91,7 +92,7 @@ class Compiled:
     _dispatch: Dispatch
     _known: Any = staticmethod(lambda program: program)  # or an equal program
 
-    def __new__(cls, function: Callable[..., Any]) -> Compiled:
+    def __new__(cls, function: Callable[..., Any], memory: int | None = None) -> Compiled:
         """Return a function that is not traced yet."""
         self: Compiled
         name = getattr(function, "__name__", "compiled")
@@ -100,7 +101,8 @@ class Compiled:
         self = object.__new__(own)
         return self
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], memory: int | None = None) -> None:
+        self._limit = memory
         functools.update_wrapper(self, function)  # type: ignore[arg-type]  # `__call__` stands in each one's class
         self.function = function
         _dispatches.add(self._dispatch)
@@ -234,8 +236,9 @@ class Compiled:
             returned[:] = [self.function(*args, **kwargs)]
             return [leaf for leaf in flatten(returned[0]) if isinstance(leaf, Tensor)]
 
-        with enable_grad():
+        with enable_grad(), limited(self._limit):
             program, captured = trace(call, [own._data for own in inputs], wanted)
+        program.limit = self._limit
         count = len(inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         out = returned.pop()
@@ -275,6 +278,10 @@ class Compiled:
         versions = [version.run for versions in self._versions.values() for version in versions or ()]
         return "\n\n".join(run.explain() for run in (*versions, *self._refused))
 
+    def memory(self) -> list[Any]:
+        """Return what each program keeps in memory, the latest first; see `Program.memory`."""
+        return [program.memory() for program in self.programs]
+
     def source(self) -> str:
         """Return the loops of the programs as readable code."""
         return "\n\n".join(version.run.source() for versions in self._versions.values() for version in versions or ())
@@ -305,7 +312,7 @@ def _kind(leaf: Any, layout: Layout) -> type | None:
 _VALUES: Final = (Tensor, np.ndarray, np.generic, float, complex)
 
 
-def compile(function: Callable[..., Any] | None = None) -> Any:
+def compile(function: Callable[..., Any] | None = None, *, memory: int | None = None) -> Any:
     """Compile a function of tensors, arrays and numbers to machine code.
 
     The function is called once with the arguments of its first call, and all its operations are written down: a
@@ -318,6 +325,10 @@ def compile(function: Callable[..., Any] | None = None) -> Any:
         Takes and returns tensors, arrays and numbers, and lists, dicts and tuples of them. Floats are inputs; integers,
         bools and strings are a part of the signature, as are shapes and dtypes: for others the function is traced
         again. Where Python depends on values, e.g. in ``if x > 0``, there is a program for each way.
+    memory : int, optional
+        How many bytes each loop by `tapegrad.func.scan`, `while_loop` or `fori_loop` may keep for its derivative. A
+        loop that would keep more keeps what some turns were given, and computes the turns between again: as few as can
+        be for so many checkpoints.
 
     Returns
     -------
@@ -344,6 +355,8 @@ def compile(function: Callable[..., Any] | None = None) -> Any:
     >>> value_and_slope(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
+    if memory is not None and memory < 0:
+        raise ValueError(f"compile: memory must be a number of bytes, got {memory!r}")
     if function is None:
-        return compile
-    return Compiled(function)
+        return functools.partial(compile, memory=memory)
+    return Compiled(function, memory)

@@ -86,6 +86,7 @@ class Listed:
         self.layouts, self.inputs, self.outputs = list(layouts), tuple(inputs), tuple(outputs)
         self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
         self.has_functions = False
+        self.limit: int | None = None
         self.function: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]] | None = None
         self.signature: Signature | None = None
         self._hash: int | None = None
@@ -126,9 +127,13 @@ class Listed:
             [guard._replace(value=to[guard.value]) for guard in self.guards],
         )
 
+    def having_outputs(self, outputs: Sequence[int]) -> Self:
+        """Return the same list with other outputs."""
+        return self.__class__(self.layouts, self.inputs, self.constants, self.entries, outputs, self.guards)
+
     def with_outputs(self, outputs: Sequence[int]) -> Self:
         """Return the program of other outputs."""
-        return self.__class__(self.layouts, self.inputs, self.constants, self.entries, outputs, self.guards).cleaned()
+        return self.having_outputs(outputs).cleaned()
 
     def key(self) -> Hashable:
         """Return what is equal for programs that do the same, if they are `compact`."""

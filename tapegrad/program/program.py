@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tapegrad.program.lists import Entry, Guard, Listed, detach_op
 
 if TYPE_CHECKING:
+    from tapegrad.program.memory import Memory
     from tapegrad.program.run import Runner
 
 __all__ = ["Entry", "Guard", "Program", "detach_op"]
@@ -36,6 +38,8 @@ class Program(Listed):
     guards : tuple of Guard
     has_functions : bool
         Whether a `tapegrad.autograd.Function` was called, whose rule is not a part of the program.
+    limit : int, optional
+        How many bytes each loop may keep for its derivative.
     function : callable, optional
         From tensors in place of the inputs to the outputs and to the tensors that they depend on: what was traced. It
         serves derivatives if `has_functions`.
@@ -179,9 +183,58 @@ class Program(Listed):
 
         return njit_of([self])
 
+    def c(self, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write the program as object code, and a header of its function, which C calls; neither needs Python.
+
+        Parameters
+        ----------
+        path : path
+            Of the two files, without suffix, or a folder; the function has the file's name, or that of the traced one.
+
+        Returns
+        -------
+        tuple of Path
+            Where the object code and the header stand.
+
+        Raises
+        ------
+        TypeError
+            If an operation needs Python; the message says which.
+
+        Notes
+        -----
+        The function takes a pointer for each input, then one for each output; the header has their sizes, and what the
+        function returns. Code is for this CPU; ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` name another. Tensors from
+        outside the traced function become constants.
+        """
+        from tapegrad.program.export.c import written
+
+        return written(self, path)
+
     def source(self) -> str:
         """Return its loops as readable code."""
         return self.run.source()
+
+    def memory(self) -> Memory:
+        """Return what a call keeps in memory, as numbers of bytes that are printed as a table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> program = tg.program.Program.trace(lambda x: (x * x).sum(), np.ones(100))
+        >>> print(program.memory())
+        inputs                800 bytes
+        outputs                 8 bytes
+        constants               0 bytes
+        arena                   0 bytes
+          residuals of loops    0 bytes
+          checkpoints           0 bytes
+        total                 808 bytes
+        """
+        from tapegrad.program.memory import memory_of
+
+        return memory_of(self)
 
     def text(self) -> str:
         """Return the program as text that `parse` reads: all of it, constants and the shape of arguments included.

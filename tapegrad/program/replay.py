@@ -34,7 +34,7 @@ def replay(
     values: dict[int, Tensor] = dict(zip(program.inputs, inputs, strict=True))
     for number, data in program.constants.items():
         values[number] = constant(data, layout_of(data))
-    last, is_recorded = _last_uses(program), is_grad_enabled()
+    last, is_recorded = last_uses(program), is_grad_enabled()
     for position, entry in enumerate(program.entries):
         bound = Bound(
             [values[number] for number in entry.operands],
@@ -103,7 +103,7 @@ class Replay:
 
     def _found(self, values: list[Any]) -> list[_Step]:
         """Return the steps, by computing them once."""
-        steps, last = [], _last_uses(self.program)
+        steps, last = [], last_uses(self.program)
         for position, entry in enumerate(self.program.entries):
             operands = [constant(values[number], layout_of(values[number])) for number in entry.operands]
             arrays = tuple([np.asarray(values[number]) for number in entry.index_arrays])
@@ -117,7 +117,7 @@ class Replay:
         return steps
 
 
-def _last_uses(program: Program) -> dict[int, list[int]]:
+def last_uses(program: Program) -> dict[int, list[int]]:
     """Return the values that are not used after an entry, by the entry's position."""
     kept = {*program.outputs, *(guard.value for guard in program.guards)}
     last: dict[int, list[int]] = {}

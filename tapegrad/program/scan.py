@@ -17,17 +17,18 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.ops.table.gateway import compute
+from tapegrad.ops.table.gateway import compute, raw_data
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table
 from tapegrad.program.program import Entry, Program
 from tapegrad.tape.entries import MAX_SAVED
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
-__all__ = ["TURNS_LAYOUT", "Scan", "apply_scan", "scan_of"]
+__all__ = ["TURNS_LAYOUT", "Scan", "apply_scan", "example", "room_for", "scan_of"]
 
 #: Of the number of turns.
 TURNS_LAYOUT: Final = layout_of(np.array(0))
+_ROOM: Final = 64  # turns that there is room for at least
 
 
 class Scan:
@@ -51,6 +52,8 @@ class Scan:
         turns is then the last result; one more than `length` if there is no room for them.
     kept : tuple of int
         Which of the carried values each turn's rule takes: the last rows are those that it was given.
+    slots : int
+        If not 0, nothing is kept: the rule computes turns again, from so many checkpoints.
     examples : sequence of array
         Inputs of the body with which it was traced.
     """
@@ -76,9 +79,11 @@ class Scan:
         counted: bool = False,
         condition: Program | None = None,
         kept: tuple[int, ...] = (),
+        slots: int = 0,
     ) -> None:
         self.body, self.counts, self.length, self.reverse = body, counts, length, reverse
         self.counted, self.condition, self.kept, self.examples = counted, condition, kept, list(examples)
+        self.slots = slots
 
     def __repr__(self) -> str:
         turns = "as many" if self.length is None else f"{'at most ' * self.is_open}{self.length}"
@@ -96,8 +101,8 @@ class Scan:
 
     @property
     def n_residuals(self) -> int:
-        """How many of the first operands the rule takes: constants, rows, and the number of turns."""
-        return self.counts[0] + self.counts[1] + self.counted
+        """How many of the first operands the rule takes: not the carried values, unless it computes turns again."""
+        return self.counts[0] + self.counts[1] + self.counted + (self.n_carried if self.slots else 0)
 
     def operands(self, consts: Sequence[Any], rows: Sequence[Any], turns: Sequence[Any], carried: Sequence[Any]) -> Any:
         """Return operands in their order."""
@@ -115,17 +120,12 @@ class Scan:
         body, (n_consts, n_rows, _) = self.body, self.counts
         given = body.inputs[n_consts + n_rows :]
         outputs = [*body.outputs, *[given[place] for place in kept]]
-        return scan_of(
-            Program(body.layouts, body.inputs, body.constants, body.entries, outputs), self.counts, self.length,
-            self.examples, reverse=self.reverse, counted=self.counted, condition=self.condition, kept=tuple(kept),
-        )  # fmt: skip
+        return self.changed(body=body.having_outputs(outputs), kept=tuple(kept))
 
-    def with_length(self, length: int) -> Scan:
-        """Return the loop with room for so many turns."""
-        return scan_of(
-            self.body, self.counts, length, self.examples,
-            reverse=self.reverse, counted=self.counted, condition=self.condition, kept=self.kept,
-        )  # fmt: skip
+    def changed(self, **options: Any) -> Scan:
+        """Return the loop with other attributes."""
+        given = {name: getattr(self, name) for name in ("body", "counts", "length", "examples", *_OPTIONS)}
+        return scan_of(**(given | options))
 
     def whole(self) -> Program:
         """Return the program that is this operation alone."""
@@ -152,6 +152,7 @@ class Scan:
         return _op(n_operands, n_results, n_residuals, len(self.kept), self.condition is not None)
 
 
+_OPTIONS: Final = ("reverse", "counted", "condition", "kept", "slots")
 _scans: Final[WeakValueDictionary[Hashable, Scan]] = WeakValueDictionary()
 
 
@@ -168,6 +169,19 @@ def scan_of(
     if scan is None:
         scan = _scans[key] = Scan(body, counts, length, examples, condition=condition, **options)
     return scan
+
+
+def example(tensor: Tensor) -> np.ndarray:
+    """Return the data of a tensor with which a function is traced."""
+    if tensor.is_traced:
+        tracer: Any = modes.interceptor()
+        return np.asarray(tracer.value_of(tracer.number_of(tensor)))
+    return np.asarray(raw_data(tensor))
+
+
+def room_for(turns: int) -> int:
+    """Return for how many turns there is room: a power of two, so that there are few programs."""
+    return max(_ROOM, 1 << max(turns - 1, 0).bit_length())
 
 
 def apply_scan(scan: Scan, operands: Sequence[Tensor]) -> list[Tensor]:

@@ -12,7 +12,9 @@ from tapegrad.modes import enable_grad
 from tapegrad.ops.table.gateway import constant, raw_data
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.rules import NO_COTANGENT
+from tapegrad.program.checkpoint_rule import apply_back
 from tapegrad.program.derivative import pull
+from tapegrad.program.limits import limit
 from tapegrad.program.program import Program
 from tapegrad.program.scan import Scan, apply_scan, scan_of
 from tapegrad.program.scan_packs import packs_of
@@ -25,6 +27,8 @@ from tapegrad.tensor import Tensor
 __all__ = ["active_values", "is_zero", "needed", "zeros"]
 
 _SMALL: Final = 4096  # elements of a constant
+_TURN_BYTES: Final = 8  # of a checkpoint, for the number of its turn
+_MOST_SLOTS: Final = 1 << 20  # of loops whose number of turns depends on data
 _MOST_KEPT: Final = 16  # results that a rule takes
 
 
@@ -51,7 +55,7 @@ _backs: Final[WeakKeyDictionary[Scan, dict[Any, _Back]]] = WeakKeyDictionary()
 def rule(cts: Sequence[Tensor], scan: Scan, wanted: tuple[bool, ...], residuals: Sequence[Tensor]) -> tuple[Any, ...]:
     """Return the cotangents of operands, from those of the floating results."""
     body, (_n_consts, _n_rows, n_carried) = scan.body, scan.counts
-    consts, rows, turns, kept = scan.parts(residuals)
+    consts, rows, turns, kept = scan.parts(residuals)  # in place of the carried values what was kept, or these
     if scan.condition is not None:
         turns = [kept.pop()]
     found = iter(cts)
@@ -59,15 +63,21 @@ def rule(cts: Sequence[Tensor], scan: Scan, wanted: tuple[bool, ...], residuals:
     given = [None if own is None or is_zero(own) else own for own in given]
     flags = scan.parts(wanted)
     of_inputs = (*flags[0], *flags[1], *flags[3])
-    back = _back(scan, of_inputs, tuple([own is not None for own in given]))
+    needs = needed(scan) if scan.slots else ()
+    whole = scan.with_kept(needs) if scan.slots else scan
+    back = _back(whole, of_inputs, (*[own is not None for own in given], *[False] * len(needs)))
     layouts = [body.layouts[number] for number in body.outputs]
     states = [zeros(layouts[k]) if given[k] is None else given[k] for k in back.active]
     taken = [own for own, is_wanted in zip(consts, flags[0], strict=True) if is_wanted]
-    sums = [zeros(own._layout.plain) for own in taken]
-    arrays = [*rows, *kept, *[own for own in given[n_carried:] if own is not None]]
-    results = apply_scan(back.scan, back.scan.operands([*consts, *back.captured], arrays, turns, [*states, *sums]))
+    carried = [*states, *[zeros(own._layout.plain) for own in taken]]
+    consts, seeds = [*consts, *back.captured], [own for own in given[n_carried:] if own is not None]
+    if scan.slots:
+        operands = [*consts, *rows, *turns, *kept, *seeds, *carried]
+        results = apply_back(scan, needs, back.scan, scan.slots, operands)
+    else:
+        results = apply_scan(back.scan, back.scan.operands(consts, [*rows, *kept, *seeds], turns, carried))
     of_carried: dict[int, Any] = dict(zip(back.active, results, strict=False))
-    of_consts, of_rows = iter(results[len(states) :]), iter(results[len(states) + len(sums) :])
+    of_consts, of_rows = iter(results[len(states) :]), iter(results[len(carried) :])
     return (
         *[next(of_consts) if own else NO_COTANGENT for own in flags[0]],
         *[next(of_rows) if own else NO_COTANGENT for own in flags[1]],
@@ -200,6 +210,17 @@ def _is_needed(body: Program, number: int) -> bool:
     return False
 
 
+def _slots(scan: Scan, kept: Sequence[int]) -> int:
+    """Return for how many checkpoints there is room; 0 if a loop may keep what each turn was given."""
+    most, body = limit(), scan.body
+    if most is None or not kept:
+        return 0
+    nbytes = [body.layouts[number].nbytes for number in body.inputs[-scan.n_carried :]]
+    if scan.length is not None and scan.length * sum(nbytes[k] for k in kept) <= most:
+        return 0
+    return max(2, min(most // (sum(nbytes) + _TURN_BYTES), _MOST_SLOTS))
+
+
 Finish = Callable[[list[Tensor]], list[Tensor]]
 
 
@@ -207,10 +228,17 @@ def recorded(scan: Scan, operands: Sequence[Tensor]) -> tuple[Scan, list[Tensor]
     """Return a loop that keeps what its rule takes, its operands, and from its results to those of the first loop."""
     n_results = len(scan.body.outputs)
     kept = needed(scan)
-    if scan.n_residuals <= MAX_SAVED and len(kept) <= _MOST_KEPT:
+    slots = _slots(scan, kept)
+    if slots:
+        found = scan.changed(slots=slots)
+        if found.n_residuals <= MAX_SAVED:
+            return found, list(operands), lambda results: results
+    elif scan.n_residuals <= MAX_SAVED and len(kept) <= _MOST_KEPT:
         found, end = scan.with_kept(kept), n_results + len(kept)
         return found, list(operands), lambda results: [*results[:n_results], *results[end:]]
     packs = packs_of(scan)
+    if packs.scan is scan:
+        raise TypeError(f"a loop of values of too many dtypes: {', '.join(map(str, scan.body.layouts))}")
     found, taken, cut = recorded(packs.scan, packs.operands(operands))
     return found, taken, lambda results: packs.results(cut(results))
 

@@ -8,12 +8,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tapegrad.program.checkpoints import Checkpointed
 from tapegrad.program.replay import Replay
 from tapegrad.program.run import Runner
 from tapegrad.program.scan import Scan
 
 _FEW: Final = 4000  # operations of all turns, which take less time than code takes to make
 
+_backs: Final[WeakKeyDictionary[Checkpointed, Runner]] = WeakKeyDictionary()
 _runners: Final[WeakKeyDictionary[Scan, Runner]] = WeakKeyDictionary()
 
 
@@ -62,4 +64,12 @@ def turn_by_turn(scan: Scan, arrays: Sequence[Any], most: int | None = None) -> 
     return (*given, *results, *([np.array(turn)] if condition is not None else ()))
 
 
-Scan.forward = staticmethod(forward)
+def back(checkpoints: Checkpointed, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the results of a loop back from checkpoints."""
+    runner = _backs.get(checkpoints)
+    if runner is None:
+        runner = _backs[checkpoints] = Runner(checkpoints.whole(), lambda *arrays: checkpoints.turn_by_turn(arrays))
+    return tuple(runner(arrays)[0])
+
+
+Scan.forward, Checkpointed.forward = staticmethod(forward), staticmethod(back)

@@ -13,33 +13,25 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.modes import enable_grad
-from tapegrad.ops.table.gateway import apply, raw_data
+from tapegrad.ops.table.gateway import apply
 from tapegrad.ops.table.op import Bound, Op, xp
 from tapegrad.program.batch import apply_batch, batch_of, with_flag
 from tapegrad.program.batched import unified
+from tapegrad.program.limits import limit
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
-from tapegrad.program.scan import Scan, apply_scan, scan_of
+from tapegrad.program.scan import Scan, apply_scan, example, room_for, scan_of
 from tapegrad.program.scan_rule import active_values
 from tapegrad.program.scan_run import forward
 from tapegrad.program.trace import trace
 from tapegrad.tensor import Tensor, from_array
 
-__all__ = ["Loop", "Traced", "example"]
+__all__ = ["Loop", "Traced"]
 
 _MOST_WAYS: Final = 16
-_ROOM: Final = 64  # turns that there is room for at least
 _SEARCHED: Final = 1 << 16  # turns of which one may take a new way, if their number depends on data
 
 Traced = tuple[Program, list[Tensor]]
-
-
-def example(tensor: Tensor) -> np.ndarray:
-    """Return the data of a tensor with which a function is traced."""
-    if tensor.is_traced:
-        tracer: Any = modes.interceptor()
-        return np.asarray(tracer.value_of(tracer.number_of(tensor)))
-    return np.asarray(raw_data(tensor))
 
 
 class Loop:
@@ -107,11 +99,11 @@ class Loop:
         operands = scan.operands(captured, self._rows, turns, carried)
         if not scan.is_open:
             return apply_scan(scan, operands)
-        if not _is_recorded(scan, captured, carried):
+        if limit() is not None or not _is_recorded(scan, captured, carried):
             return apply_scan(scan, operands)[: len(scan.body.outputs)]
         count = example(turns[0]) if turns else forward(scan, [example(own) for own in operands])[-1]
-        room = max(_ROOM, 1 << max(int(count) - 1, 0).bit_length())  # a power of two, so that there are few programs
-        results = apply_scan(scan.with_length(room), operands)
+        room = room_for(int(count))
+        results = apply_scan(scan.changed(length=room), operands)
         bool((turns[0] if turns else results[-1]) <= room)  # a guard
         return results[: len(scan.body.outputs)]
 
@@ -148,7 +140,7 @@ class Loop:
             return None
         probe = scan.with_kept(range(n_carried))
         if scan.is_open:
-            probe = probe.with_length(_SEARCHED)
+            probe = probe.changed(length=_SEARCHED)
         results = forward(probe, arrays)
         states = [*results[len(scan.body.outputs) : len(probe.body.outputs)]]
         flags = states.pop()[::-1] if scan.reverse else states.pop()

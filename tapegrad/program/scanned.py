@@ -12,7 +12,8 @@ from tapegrad import modes
 from tapegrad.func.carried import Carried, Values
 from tapegrad.func.trees import flatten, rebuild
 from tapegrad.ops.creation import as_tensor
-from tapegrad.program.scan_ways import Loop, Traced, example
+from tapegrad.program.scan import example
+from tapegrad.program.scan_ways import Loop, Traced
 from tapegrad.program.trace import trace
 from tapegrad.tensor import Tensor, from_array
 

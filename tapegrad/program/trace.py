@@ -177,17 +177,19 @@ class Tracer(Scripts):
 
     def program(self, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
         """Return the program; what depends on no input is a constant, unless it is large."""
-        cleaned = Program(self.layouts, inputs, self.constants, self.entries, outputs, self.guards).cleaned()
-        columns = Columns(cleaned.entries)
-        active, kept = columns.reached(len(self.layouts), inputs)
+        count, columns = len(self.layouts), Columns(self.entries)
+        kept = columns.alive(count, [*outputs, *[guard.value for guard in self.guards]])[1]
+        active, is_active = columns.reached(count, inputs, kept)
         constants = {number: value for number, value in self.constants.items() if not active[number]}
-        for place in np.flatnonzero(~kept).tolist():
-            results = cleaned.entries[place].results
+        for place in np.flatnonzero(kept & ~is_active).tolist():
+            results = self.entries[place].results
             kept[place] = any(self.layouts[number].size > _SMALL for number in results)
             if not kept[place]:
                 constants.update({number: np.array(self.value_of(number)) for number in results})
         guards = [guard for guard in self.guards if active[guard.value]]
-        program = Program(self.layouts, inputs, constants, columns.chosen(kept), outputs, guards).cleaned()
+        alive, kept = columns.alive(count, [*outputs, *[guard.value for guard in guards]], kept)
+        constants = {number: value for number, value in constants.items() if alive[number]}
+        program = Program(self.layouts, inputs, constants, columns.chosen(kept), outputs, guards)
         program.has_functions = self.has_functions
         return with_stacks(program)
 

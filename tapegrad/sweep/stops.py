@@ -35,9 +35,23 @@ class Compiled(Workspace):
     def __init__(self) -> None:
         super().__init__()
         self.find: Callable[..., int] = load(find.find, self.words)
-        self.sweep: Callable[..., int] = load(loop.sweep, self.words)
-        self.bind_grads: Callable[..., None] = load(leaf_grads.bind_grads, self.words)
-        self.commit_grads: Callable[..., int] = load(leaf_grads.commit_grads, self.words)
+
+    # A trace calls rules in place of these: its first call has not to wait until they are compiled.
+
+    @functools.cached_property
+    def sweep(self) -> Callable[..., int]:
+        """`loop.sweep`."""
+        return load(loop.sweep, self.words)
+
+    @functools.cached_property
+    def bind_grads(self) -> Callable[..., None]:
+        """`leaf_grads.bind_grads`, which only `backward` needs."""
+        return load(leaf_grads.bind_grads, self.words)
+
+    @functools.cached_property
+    def commit_grads(self) -> Callable[..., int]:
+        """`leaf_grads.commit_grads`, which only `backward` needs."""
+        return load(leaf_grads.commit_grads, self.words)
 
     @functools.cached_property
     def bind_inputs(self) -> Callable[..., int]:

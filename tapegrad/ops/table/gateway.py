@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import errors, modes
+from tapegrad import errors, modes, pass_modes
 from tapegrad.dtypes import check_dtype
 from tapegrad.forward import templates
 from tapegrad.forward.prepared import first_result, prepared
@@ -19,6 +19,7 @@ from tapegrad.recording.keys import MAKES_VIEWS, SEQUENCE_OF_OPERANDS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
 from tapegrad.recording.steps import address_of_array
+from tapegrad.runtime import state
 from tapegrad.tape import versions, views
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, InferenceLayout, Layout, layout_of
 from tapegrad.tensor import Tensor
@@ -181,8 +182,11 @@ def call_intercepted(
     return call(*args, **kwargs) if remembers is None else remembers(plans, call, args, kwargs)
 
 
-def forward(op: Op, bound: Bound, layouts: tuple[Layout, ...]) -> tuple[Plan, Any, bool]:
-    """Compute an op and record nothing; return its plan, the result's data, and whether the plan was known."""
+def forward(op: Op, bound: Bound, layouts: tuple[Layout, ...], *, is_ordinary: bool = False) -> tuple[Plan, Any, bool]:
+    """Compute an op and record nothing; return its plan, the result's data, and whether the plan was known.
+
+    In a trace NumPy computes what else a kernel would have to be compiled for, unless the call `is_ordinary`.
+    """
     operands, attrs, index_arrays = bound
     arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays]) if index_arrays else ()
     key = (layouts, tuple(attrs.values()), arrays)
@@ -190,9 +194,39 @@ def forward(op: Op, bound: Bound, layouts: tuple[Layout, ...]) -> tuple[Plan, An
     plan = op.plans.get(key)
     if plan is not None:
         return plan, plan.forward(*data, *index_arrays), True
+    if not is_ordinary and pass_modes.is_tracing() and (found := traced(op, bound, layouts, data, key)) is not None:
+        return *found, False
     plan, out = new_plan(op, bound, layouts, data)
     op.plans.remember(key, plan)
     return plan, out, False
+
+
+_traced: Final[dict[Any, Plan]] = {}
+_MOST_TRACED: Final = 4096
+state.register("ops.table.gateway: plans of traces", lambda: len(_traced), _traced.clear)
+
+
+def traced(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any], key: Any) -> tuple[Plan, Any] | None:
+    """Compute an op of a trace by NumPy alone, with a plan that serves traces only; None if that is no easier."""
+    from tapegrad.ops.table.plain import by_numpy
+
+    plan = _traced.get((op, key))
+    if plan is not None:
+        return plan, plan.forward(*data, *bound.index_arrays)
+    plain = by_numpy(op, layouts, bound.attrs)
+    if plain is None:
+        return None
+    _check_layouts(op, layouts)
+    if op.check is not None:
+        op.check(bound)
+    out = plain(*data, *bound.index_arrays)
+    names = names_of_arrays(len(bound.index_arrays))
+    plan = Plan(op, layouts, bound.attrs, plain, layout_of(out), names)
+    check_saved(plan)
+    if len(_traced) == _MOST_TRACED:
+        _traced.clear()
+    _traced[op, key] = plan
+    return plan, out
 
 
 def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any]) -> tuple[Plan, Any]:

@@ -7,12 +7,13 @@ array of nodes. So nothing about an op stands here but how its kind is served.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op
+from tapegrad.ops.table.plain import attributes, plain
 from tapegrad.ops.table.promotion import promote
 from tapegrad.program.fuse import functions
 from tapegrad.program.fuse.arrays import Array
@@ -176,7 +177,7 @@ class _Lowering:
                     raise
                 result = self.summing(call, operands, error)
         else:
-            result = _of_arrays(op, self.space)(*operands, *indices, **_attributes(op, entry.attrs))
+            result = _of_arrays(op, self.space)(*operands, *indices, **attributes(op, entry.attrs))
         return result if isinstance(result, tuple) else (result,)
 
     def moved_batch(self, entry: Entry, x: Array) -> Array:
@@ -275,18 +276,13 @@ def moves(program: Program) -> Callable[[Entry], np.ndarray | None]:
 
 def forward_of(entry: Entry, given: list[Any]) -> Callable[..., Any]:
     """Return the forward of an operation as a function of the arrays that stand as None among its arguments."""
-    forward, attrs = _plain(entry.op.forward), entry.attrs
+    forward, attrs = plain(entry.op.forward), entry.attrs
 
     def call(*arrays: np.ndarray) -> Any:
         rest = iter(arrays)
         return forward(*[next(rest) if own is None else own for own in given], **attrs)
 
     return call
-
-
-def _plain(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a forward on NumPy arrays."""
-    return getattr(forward, "other", forward)
 
 
 class _Numpy:
@@ -311,15 +307,6 @@ class _Numpy:
         if isinstance(value, Array):
             return value if dtype is None else value.astype(dtype)
         return np.asarray(value, dtype)
-
-
-def _attributes(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes as the forward of an op names them: NumPy's own functions have other names."""
-    numpys = (op.family == "reduction" and not isinstance(op.forward, types.FunctionType)) or op.forward is np.mean
-    return {_NUMPYS.get(name, name) if numpys else name: value for name, value in attrs.items()}
-
-
-_NUMPYS: Final = {"dim": "axis", "keepdim": "keepdims"}
 
 
 def _of_arrays(op: Op, space: Space) -> Callable[..., Any]:

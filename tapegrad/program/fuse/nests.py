@@ -173,10 +173,13 @@ class _Planner:
                 and nodes[number].kind not in _CHEAP
             ]  # fmt: skip
             calls = {node.number for node in more if node.kind == "call"}
-            large = [node for node in more if self.weight(node, shared) >= _LARGE]
-            if not calls and not large:
-                return self.nests(targets, found)
-            shared |= calls or {max(large, key=lambda node: node.number).number}
+            if not calls:
+                latest = sorted([node.number for node in more], reverse=True)
+                large = next((own for own in latest if self.weight(nodes[own], shared) >= _LARGE), None)
+                if large is None:
+                    return self.nests(targets, found)
+                calls = {large}
+            shared |= calls
 
     def weight(self, node: Node, shared: set[int]) -> int:
         """Return how many instructions a node takes, about."""
@@ -206,21 +209,17 @@ class _Planner:
     def nests(self, targets: list[Target], found: dict[int, Node]) -> Stage:
         """Group cuts and targets, level by level."""
         graph, stage = self.graph, Stage()
-        loads: dict[int, Node] = {}
+        made: dict[int, Node] = {}  # nodes with loads in the place of cuts, and the levels behind these
         levels: dict[int, int] = {}
         groups: dict[tuple[int, bool, tuple[int, ...], int], Nest] = {}
 
-        def replaced(node: Node, own: bool) -> tuple[Node, int]:
+        def replaced(node: Node) -> tuple[Node, int]:
             """Return a node with loads in the place of cuts, and the level behind these."""
-            level = 0
-            for each in graph.cone([node], lambda one: one.number in loads and not (own and one is node)):
-                if each.number in loads and not (own and each is node):
-                    level = max(level, levels[each.number] + 1)
-
-            def change(one: Node, args: tuple[Node, ...]) -> Node | None:
-                return None if own and one is node else loads.get(one.number)
-
-            return graph.rebuild([node], change)[node.number], level
+            for each in graph.cone([node], lambda one: one.number in made):
+                if each.number not in made:
+                    made[each.number] = graph.again(each, tuple([made[arg.number] for arg in each.args]))
+                    levels[each.number] = max([levels[arg.number] for arg in each.args], default=0)
+            return made[node.number], levels[node.number]
 
         def add(target: Target, level: int, axes: frozenset[int], inner: int | None) -> None:
             outer = tuple(sorted(axes - {LANES} - ({inner} if inner is not None else set())))
@@ -236,15 +235,15 @@ class _Planner:
                 how, axis, low, high = node.attr
                 if (low, high) != (0, self.plan.lengths[axis]):
                     raise Refused("it reduces a part of a dimension")
-                inside, level = replaced(node.args[0], False)
+                inside, level = replaced(node.args[0])
                 add(Target(graph.solid(inside), "inner", how, base, 0, strides), level, node.axes | inside.axes, axis)
             else:
-                inside, level = replaced(node, True)
+                inside, level = replaced(node)
                 add(Target(inside, "store", "", base, 0, strides), level, node.axes, None)
-            levels[number] = level
-            loads[number] = graph.load(base, 0, tuple(strides.items()), node.dtype)
+            levels[number] = level + 1
+            made[number] = graph.load(base, 0, tuple(strides.items()), node.dtype)
         for target in targets:
-            target.node, level = replaced(target.node, False)
+            target.node, level = replaced(target.node)
             if target.kind == "store" and not target.strides:
                 stage.scalars.append((target.node, target.base, target.offset))
                 continue

@@ -7,7 +7,8 @@ only carries on. Long classes are axes. If that leaves too many scalars, more cl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container
+from collections import Counter
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 import numpy as np
@@ -107,22 +108,25 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
             return True
         return len(numbers) < len(members[root])
 
-    def unrolled(number: int, roots: Container[tuple[int, int]]) -> int:
-        dims = enumerate(layouts[number].shape)
-        return math.prod([length for place, length in dims if classes.find((number, place)) not in roots])
+    def dims_of(number: int) -> list[tuple[tuple[int, int], int]]:
+        shape = layouts[number].shape
+        return [(classes.find((number, place)), length) for place, length in enumerate(shape) if length != 1]
+
+    def unrolled(dims: Iterable[tuple[tuple[int, int], int]], roots: Container[tuple[int, int]]) -> int:
+        return math.prod([length for root, length in dims if root not in roots])
+
+    values: Counter[tuple[tuple[tuple[int, int], int], ...]] = Counter()  # how many have these dimensions
+    for entry in program.entries:
+        for number in entry.results:
+            values[tuple(dims_of(number))] += 1
+        if entry.op.name == "matmul":  # of each element, as many products as the contracted dimension has
+            operand = entry.operands[0]
+            last = layouts[operand].ndim - 1
+            inner = classes.find((operand, last)), layouts[operand].shape[last]
+            values[(*dims_of(entry.results[0]), inner)] += 1
 
     def scalars(roots: Container[tuple[int, int]]) -> int:
-        total = 0
-        for entry in program.entries:
-            for number in entry.results:
-                total += unrolled(number, roots)
-            if entry.op.name == "matmul":  # of each element, as many products as the contracted dimension has
-                number = entry.operands[0]
-                last = number, layouts[number].ndim - 1
-                total += unrolled(entry.results[0], roots) * (
-                    1 if classes.find(last) in roots else layouts[number].shape[-1]
-                )
-        return total
+        return sum(count * unrolled(dims, roots) for dims, count in values.items())
 
     longs = set(rolled)
     sums = 0
@@ -131,7 +135,7 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
             operand, result = entry.operands[0], entry.results[0]
             kept = {classes.find((result, place)) for place in range(layouts[result].ndim)}
             if any(classes.find((operand, place)) in longs - kept for place in range(layouts[operand].ndim)):
-                sums += unrolled(result, longs)
+                sums += unrolled(dims_of(result), longs)
     single = (
         sums <= _SUMS
         and scalars(rolled) <= _SINGLE

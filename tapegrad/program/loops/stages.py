@@ -13,6 +13,7 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse import LIMIT, Fused, Refused, fuse
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
 from tapegrad.program.loops.buffers import Buffers
+from tapegrad.program.loops.checkpointed import CheckpointedCode
 from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut
 from tapegrad.program.loops.deferred import defer
 from tapegrad.program.loops.driver import SYMBOL, Driver, Straight, driver_text, linked
@@ -75,7 +76,7 @@ class Staged(Driver):
         """Return what was done with the program, a line for each stage."""
         lines = []
         for stage, own in zip(self.stages, self.codes, strict=True):
-            if isinstance(own, Stop | Native | Scanned):
+            if isinstance(own, Stop | Native | Scanned | CheckpointedCode):
                 lines += own.explain()
                 continue
             body = stage.body
@@ -140,12 +141,13 @@ def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool
     return Staged(program, stages, codes, places)
 
 
-def _with_turns(code: Code) -> Code | Scanned:
+def _with_turns(code: Code) -> Code | Scanned | CheckpointedCode:
     """Return the code of a loop that is an operation, in place of a call of it."""
     if not isinstance(code, Stop) or code.entry.op.family != "scan":
         return code
     try:
-        return Scanned(code.program, functools.partial(code_of, in_loops=True))
+        kind = Scanned if "scan" in code.entry.attrs else CheckpointedCode
+        return kind(code.program, functools.partial(code_of, in_loops=True))
     except Refused:
         return code
 
