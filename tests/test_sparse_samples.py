@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,11 +52,8 @@ def test_samples(name: str) -> None:
         try:
             leaves = [tg.tensor(own, requires_grad=True) for own in arrays]
             outputs = outputs_of(op, sample, operands, leaves)
-            program, captured = trace(
-                lambda *leaves: outputs_of(op, sample, operands, leaves),
-                arrays,
-                [True] * len(arrays),  # noqa: B023
-            )
+            call = functools.partial(outputs_of, op, sample, operands)
+            program, captured = trace(lambda *leaves, call=call: call(leaves), arrays, [True] * len(arrays))
         except UNLIKE as error:
             reasons.add(str(error))
             continue
