@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from operator import attrgetter
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,34 +74,74 @@ def subjects(names: Sequence[str]) -> Iterator[Subject]:
 
 
 def scaled(sample: Any, size: int) -> Any | None:
-    """Return a sample whose largest operand has about so many elements; None where that has no sense."""
+    """Return a sample whose largest operand has about so many elements; None where that has no sense.
+
+    Arrays that the sample gives, such as indices, are repeated.
+    """
     if size == 1:
         return sample
     elements = max(map(math.prod, sample.shapes))
     dims = max(sum(length > 1 for length in shape) for shape in sample.shapes)
-    if not elements or not dims or any(isinstance(value, np.ndarray) for value in sample.values or ()):
+    if not elements or not dims:
         return None
     factor = int((size / elements) ** (1 / dims))
     if factor < 2:
         return None
     shapes = tuple(tuple(n * factor if n > 1 else n for n in shape) for shape in sample.shapes)
-    return sample._replace(shapes=shapes)
+
+    def repeated(value: Any) -> Any:
+        is_array = isinstance(value, np.ndarray)
+        return np.tile(value, [factor if n > 1 else 1 for n in value.shape]) if is_array else value
+
+    attrs = {name: repeated(value) for name, value in sample.attrs.items()}
+    return sample._replace(shapes=shapes, attrs=attrs, values=sample.values and (*map(repeated, sample.values),))
 
 
-def _operands(made: Any, sample: Any, own: Callable[[np.ndarray], Any]) -> tuple[list[Any], list[Any]]:
-    """Return a tool's operands of a sample, and those of them that want a gradient."""
-    from tapegrad.testing.operands import operands_of
+class Tool:
+    """A library, whose functions are found by name as the op table's `xp` has them."""
 
-    operands, leaves = [], []
-    for number, value in enumerate(operands_of(made, sample, np.float64, np.random.default_rng(0))):
-        operands.append(own(np.array(value)) if isinstance(value, (np.ndarray, np.generic)) else value)
-        wanted = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-        if wanted and callable(made.rule(number)):  # there is a derivative
-            leaves.append(operands[-1].requires_grad_())
-    return operands, leaves
+    def __init__(self, name: str) -> None:
+        import torch
+
+        import tapegrad as tg
+
+        self._places = (torch, torch.nn.functional, torch.special) if name == "torch" else (tg, tg.nn.functional)
+        self.is_torch = name == "torch"
+        self.own = torch.from_numpy if self.is_torch else tg.from_numpy
+
+    def __getattr__(self, name: str) -> Any:
+        return next(getattr(place, name) for place in self._places if hasattr(place, name))
+
+    def converted(self, value: Any) -> Any:
+        """Return a tensor in place of an array; any other value as it is."""
+        return self.own(np.array(value)) if isinstance(value, (np.ndarray, np.generic)) else value
 
 
-def _run_of(tool: str, subject: Subject, sample: Any) -> tuple[Run, np.ndarray]:
+# What of a sample is given to a function, since a row of the op table stands for several: arguments as the sample
+# names them; by position, as our function has them, because PyTorch's names differ; those that have no default.
+def _as_named(function: Callable[..., Any], operands: list[Any], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(operands), attrs
+
+
+def _by_position(function: Callable[..., Any], operands: list[Any], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    bound = inspect.signature(function).bind(*operands, **attrs)
+    return bound.args, bound.kwargs
+
+
+def _required(function: Callable[..., Any], operands: list[Any], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(operands[: sum(one.default is inspect.Parameter.empty for one in parameters)]), {}
+
+
+WAYS = (_as_named, _by_position, _required)
+# Of several results with a gradient. The first of some, a sign, has none but zero; the last of others is a vector of
+# any sign, which is not compared.
+RESULTS = (-1, 0)
+# The operands that want a gradient: PyTorch has none by weights, labels or parameters of some functions.
+LEAVES = (slice(None), slice(1), slice(-1, None))
+
+
+def _run_of(tool: Tool, subject: Subject, sample: Any, way: Any, wanted: slice, result: int) -> tuple[Run, np.ndarray]:
     """Return a function that computes forward and backward, and the value that it computes.
 
     Raises
@@ -106,26 +149,41 @@ def _run_of(tool: str, subject: Subject, sample: Any) -> tuple[Run, np.ndarray]:
     ValueError
         If no gradient flows.
     """
-    import torch
+    from tapegrad.testing.operands import operands_of
 
-    import tapegrad as tg
-
-    own = torch.from_numpy if tool == "torch" else tg.from_numpy
-    function, made = subject.theirs if tool == "torch" else subject.ours, subject.made
-    operands, leaves = _operands(made, sample, own)
-    if made.call is not None and not hasattr(made, "vjp"):  # that of an op calls our function
-        call = partial(made.call, function, *operands, **sample.attrs)
+    function, made = subject.theirs if tool.is_torch else subject.ours, subject.made
+    values = operands_of(made, sample, np.float64, np.random.default_rng(0))
+    operands = [tool.converted(value) for value in values]
+    attrs = {name: tool.converted(value) for name, value in sample.attrs.items()}
+    leaves = [
+        operand
+        for number, operand in enumerate(operands)
+        if isinstance(values[number], np.ndarray) and values[number].dtype.kind == "f" and callable(made.rule(number))
+    ][wanted]
+    for leaf in leaves:
+        leaf.requires_grad_()
+    if way is _as_named and made.call is not None:
+        if hasattr(made, "vjp"):  # an op: it calls the public function, by name or of `xp`
+            names = {**made.call.__globals__, "xp": tool, function.__name__: function}
+            function = FunctionType(made.call.__code__, names, closure=made.call.__closure__)
+        else:
+            function = partial(made.call, function)
+        call = partial(function, *([operands] if made.variadic else operands), **attrs)
     else:
-        call = partial(function, *([operands] if made.variadic else operands), **sample.attrs)
+        args, kwargs = way(subject.ours, [operands] if made.variadic else operands, attrs)
+        call = partial(function, *args, **kwargs)
+        if subject.name.endswith("_"):  # leaves are not written to
+            call = lambda: function(args[0].clone(), *args[1:], **kwargs)  # noqa: E731
 
     def value() -> Any:
         out = call()
-        return next((one for one in (out if isinstance(out, (tuple, list)) else [out]) if one.requires_grad), None)
+        found = [one for one in (out if isinstance(out, (tuple, list)) else [out]) if one.requires_grad]
+        return found[result] if found else None
 
     first = value()
-    if first is None or not leaves or not first.is_floating_point():
-        raise ValueError(f"{subject.name}: there is no gradient of real numbers")
-    seed = own(np.ones(tuple(first.shape)))
+    if first is None or not leaves:
+        raise ValueError(f"{subject.name}: there is no gradient")
+    seed = tool.converted(np.ones(tuple(first.shape), complex if first.is_complex() else float))
 
     def run() -> None:
         for leaf in leaves:
@@ -133,7 +191,7 @@ def _run_of(tool: str, subject: Subject, sample: Any) -> tuple[Run, np.ndarray]:
         value().backward(seed)
 
     run()
-    return run, first.detach().numpy()
+    return run, first.detach().resolve_conj().numpy()
 
 
 def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float, bool] | None:
@@ -141,15 +199,15 @@ def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float, bool
 
     The third says whether the result grows so fast that a larger size has no sense, as that of combinations.
     """
-    for sample in subject.made.samples:
+    tools = Tool("tapegrad"), Tool("torch")
+    for sample, *how in product(subject.made.samples, WAYS, LEAVES, RESULTS):
         chosen = scaled(sample, size)
         if chosen is None:
             continue
         try:
-            runs = {tool: _run_of(tool, subject, chosen) for tool in ("tapegrad", "torch")}
+            (ours, value), (theirs, other) = (_run_of(tool, subject, chosen, *how) for tool in tools)
         except REFUSALS:
             continue
-        (ours, value), (theirs, other) = runs["tapegrad"], runs["torch"]
         if (
             not value.size
             or value.shape != other.shape
@@ -165,12 +223,14 @@ def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float, bool
 
 
 def _cells(subject: Subject, sizes: Sequence[int], rounds: int) -> list[tuple[float, float] | None]:
-    """Return what `_times` returns for each size; None behind one at which the result grows too fast."""
+    """Return what `_times` returns for each size; None behind one at which the result grows too fast, or if no sample
+    is taken as it is.
+    """
     cells: list[tuple[float, float] | None] = []
     for size in sizes:
         found = _times(subject, size, rounds)
         cells.append(found and found[:2])
-        if found and found[2]:
+        if not cells[0] or (found and found[2]):
             break
     return cells + [None] * (len(sizes) - len(cells))
 

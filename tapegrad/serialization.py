@@ -1,4 +1,6 @@
-"""`save` and `load`: tensors in nested containers, as a zip file of JSON and of NumPy's arrays. Loading runs no code.
+"""`save` and `load`: tensors and programs in nested containers, as a zip file of JSON and of NumPy's arrays.
+
+Loading runs no code.
 
 Each value that JSON does not have is an object of one entry, whose name says what it is: ``{"tuple": [...]}``; a tensor
 has the number of its array, which stands in the file ``<number>.npy``. Tensors over the same memory share it again.
@@ -33,7 +35,7 @@ def save(obj: Any, f: File, *_: Any, **__: Any) -> None:
 
     Parameters
     ----------
-    obj : Tensor, array, number, str, bytes, None, dtype; list, tuple, set, dict or OrderedDict of these
+    obj : Tensor, array, number, str, bytes, None, dtype, Program; list, tuple, set, dict or OrderedDict of these
     f : path or binary file
 
     Raises
@@ -163,6 +165,10 @@ class _Writer:
             return {"bytes": value.hex()}
         if isinstance(value, np.dtype):
             return {"dtype": value.name}
+        if kind.__module__ == "tapegrad.program.program":
+            from tapegrad.program.files import text_of
+
+            return {"Program": text_of(value, lambda array: f"array({self.number_of(np.array(array, order='C'))})")}
         repair = (
             "save its state_dict()" if hasattr(value, "state_dict") else "convert it to tensors, numbers and containers"
         )
@@ -199,6 +205,7 @@ class _Reader:
             "complex": lambda parts, _: complex(*map(self.decode, parts)),
             "bytes": lambda text, _: bytes.fromhex(text),
             "dtype": lambda name, _: {dtype: np.dtype(dtype) for dtype in TORCH_NAMES}[name],
+            "Program": lambda text, _: self.program(text),
         }
 
     def member(self, name: str) -> bytes:
@@ -231,6 +238,12 @@ class _Reader:
         if "metadata" in more:
             found._metadata = self.decode(more["metadata"])
         return found
+
+    def program(self, text: Any) -> Any:
+        """Return a program, of which each operation is checked."""
+        from tapegrad.program.files import parsed
+
+        return parsed(text, self.array)
 
     def tensor(self, number: Any, more: dict[str, Any], kind: str | None) -> Tensor:
         """Return a tensor over an array."""

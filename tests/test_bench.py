@@ -342,6 +342,26 @@ def test_operations_beside_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert wrong.notes[-1] == "not compared (no gradient, random, or other arguments): sin"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gather", "scatter_add", "masked_select", "block_diag", "hsplit", "polygamma", "fft.fft",
+        "nn.functional.huber_loss", "nn.functional.elu_", "nn.functional.soft_margin_loss", "special.gammainc",
+    ],
+)  # fmt: skip
+def test_operations_of_other_arguments_are_compared(name: str) -> None:
+    """Indices and masks, names of arguments, rows of several functions, writes, complex results, constants."""
+    pytest.importorskip("torch")
+    assert [row[0] for row in ops.table([name], 1, True).rows] == [name]
+
+
+def test_given_arrays_grow_with_a_sample() -> None:
+    gather = next(ops.subjects(["gather"]))
+    larger = ops.scaled(gather.made.samples[0], 100)
+    assert larger.shapes == ((8, 6), (4, 6))
+    assert larger.values[1].shape == (4, 6)
+
+
 # The command -------------------------------------------------------------------------------------------------------
 
 

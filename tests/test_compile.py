@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import threading
 import warnings
 from typing import Any
@@ -374,3 +375,14 @@ def test_an_argument_that_is_not_hashable_is_named() -> None:
 
     with pytest.raises(TypeError, match="class Strange"):
         tg.compile(lambda x, y: x * 2.0)(X, Strange())
+
+
+@tg.compile
+def named(x):
+    return (x * x).sum()
+
+
+def test_compiled_functions_are_pickled_by_their_functions():
+    assert pickle.loads(pickle.dumps(named)) is named
+    other = pickle.loads(pickle.dumps(tg.compile(np.exp)))
+    np.testing.assert_array_equal(other(np.zeros(2)), np.ones(2))

@@ -30,6 +30,9 @@ ORDER = [
     {"nn"},
     {"optim", "utils"},
     {"program"},
+    {"sparse"},
+    {"scipy"},
+    {"distributed"},
     {"serialization"},
     {"tapegrad"},
     {"testing"},
@@ -51,10 +54,15 @@ AHEAD = {
     ("autograd/__init__.py", "testing/gradients.py", "types"),
     ("autograd/function_entry.py", "ops/history.py", "call"),
     ("func/mapping.py", "program/mapped.py", "call"),
+    ("func/__init__.py", "sparse/matrices.py", "types"),
+    ("func/__init__.py", "sparse/matrices.py", "call"),
+    ("func/loops.py", "program/scanned.py", "call"),
+    ("func/roots.py", "program/implicit.py", "call"),
     ("autograd/seeds.py", "program/mapped.py", "call"),
     ("ops/warmup.py", "optim/__init__.py", "call"),
     ("ops/warmup.py", "optim/compiled.py", "call"),
     ("ops/warmup.py", "program/entry.py", "call"),
+    ("program/program.py", "serialization.py", "call"),
 }
 LONGEST = 350
 LONGER: set[str] = set()

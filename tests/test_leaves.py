@@ -320,6 +320,9 @@ def test_arrays_that_no_tensor_can_show():
         with pytest.raises(TypeError, match="dtype"):
             tapegrad.tensor(swapped)
         np.testing.assert_array_equal(tapegrad.tensor(unaligned).numpy(), unaligned)
+        np.testing.assert_array_equal(tapegrad.as_tensor(unaligned).numpy(), unaligned)
+        np.testing.assert_array_equal(tapegrad.compile(lambda x: x + 1)(unaligned), unaligned + 1)
+        np.testing.assert_array_equal((tapegrad.ones(3) * unaligned).numpy(), unaligned)
 
 
 def test_lines_of_layouts_are_told_apart():

@@ -214,6 +214,28 @@ def test_ctc_loss() -> None:
     np.testing.assert_allclose(ours.grad.numpy(), scores.grad.numpy(), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("steps", "n", "classes", "longest"), [(30, 4, 5, 9), (3, 2, 3, 0), (7, 3, 3, 6), (4, 1, 3, 600)]
+)
+def test_ctc_loss_of_sequences_of_other_lengths(steps: int, n: int, classes: int, longest: int) -> None:
+    """Also of those that are too short for their classes, of none, and with more states than the kernel takes."""
+    rng = np.random.default_rng(0)
+    scores, targets = rng.normal(size=(steps, n, classes)), rng.integers(1, classes, (n, max(longest, 1)))
+    lengths = [rng.integers(steps // 2, steps + 1, n).tolist(), rng.integers(0, longest + 1, n).tolist()]
+
+    def gradient(m: Any) -> tuple[Any, Any]:
+        x = m.tensor(scores, requires_grad=True)
+        loss = m.nn.functional.ctc_loss(
+            x.log_softmax(-1), m.tensor(targets), *map(tuple, lengths), reduction="sum", zero_infinity=True
+        )
+        loss.backward()
+        return loss.item(), x.grad.numpy()
+
+    (a, ours), (b, theirs) = gradient(tg), gradient(torch)
+    np.testing.assert_allclose(a, b, rtol=1e-12)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("older", [{"size_average": False}, {"reduce": False}, {"size_average": True}])
 def test_older_arguments_of_losses(older: dict[str, bool]) -> None:
     with pytest.warns(UserWarning, match="size_average and reduce args will be deprecated"):

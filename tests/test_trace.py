@@ -131,8 +131,10 @@ def test_an_explicit_program_refuses_other_arguments(args: Any, message: str) ->
         assert program(np.ones(3), {"by": 1.0})["y"].sum() == 3.0
 
 
-def test_a_program_of_a_compiled_function_is_not_called() -> None:
+def test_a_program_of_a_compiled_function_is_called_if_it_is_all_of_it() -> None:
     function = tg.compile(lambda x: x * 2.0)
     function(np.ones(3))
+    program = function.programs[0]
+    assert (program(np.ones(3)) == 2.0).all()
     with pytest.raises(TypeError, match="part of a compiled function"):
-        function.programs[0](np.ones(3))
+        program.cleaned()(np.ones(3))

@@ -1,4 +1,4 @@
-"""Forwards of gather and scatter: kernels where there are, else NumPy."""
+"""Forwards of gather and scatter, and of additions at indices: kernels where there are, else NumPy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.chosen import chosen_address, chosen_geometry, has_kernel
-from tapegrad.tape.layout import Layout
+from tapegrad.kernels.indexed import CHOSEN, addition
+from tapegrad.tape.layout import Layout, contiguous_layout
 
 
 def gather(x: Layout, indices: Layout, dim: int, by_numpy: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,3 +39,15 @@ def scatter(
     geometry += [x.nbytes, int(source.shape == indices.shape), int(includes)]
     kernel = chosen_address("scatter", x.dtype.name, way)
     return computed(kernel, geometry, x.shape, x.dtype, by_numpy, by_status=True)
+
+
+def added(x: Layout, key: tuple[Any, ...], shape: tuple[int, ...], by_numpy: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the forward that adds elements to zeros at index arrays; `by_numpy` as for `gather`."""
+    found = addition(x, contiguous_layout(shape, x.dtype), key)
+    if found is None:
+        return by_numpy
+    kernel, geometry = found
+    chosen = geometry[CHOSEN]
+    by_kernel = computed(kernel, geometry, shape, x.dtype, by_numpy, adds=True, by_status=True)
+    # Operands may be such that NumPy broadcasts them.
+    return lambda x, *arrays: (by_kernel if arrays[0].size == chosen else by_numpy)(x, *arrays)

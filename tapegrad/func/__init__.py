@@ -1,12 +1,21 @@
 """Transforms of functions, with PyTorch's names (``torch.func``): from a function to its derivatives."""
 
+from typing import TYPE_CHECKING, Any
+
 from tapegrad.func.gradients import grad, grad_and_value, value_and_grad
 from tapegrad.func.jacobians import hessian, jacfwd, jacrev
+from tapegrad.func.loops import fori_loop, scan, while_loop
 from tapegrad.func.mapping import vmap
 from tapegrad.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from tapegrad.func.products import hvp, jvp, linearize, vjp
+from tapegrad.func.roots import custom_root
+
+if TYPE_CHECKING:
+    from tapegrad.sparse.matrices import sparse_hessian, sparse_jacobian
 
 __all__ = [
+    "custom_root",
+    "fori_loop",
     "functional_call",
     "grad",
     "grad_and_value",
@@ -17,8 +26,20 @@ __all__ = [
     "jvp",
     "linearize",
     "replace_all_batch_norm_modules_",
+    "scan",
+    "sparse_hessian",
+    "sparse_jacobian",
     "stack_module_state",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("sparse_hessian", "sparse_jacobian"):  # they need programs
+        from tapegrad.sparse import matrices
+
+        return getattr(matrices, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

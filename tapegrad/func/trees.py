@@ -95,6 +95,26 @@ def structure(tree: Any) -> str:
     return "*"
 
 
+def leaf_names(tree: Any, name: str) -> list[str]:
+    """Return how messages call the leaves of a tree, which is called by a name itself.
+
+    Examples
+    --------
+    >>> leaf_names({"a": 1, "b": (2, [3])}, "carry")
+    ["carry['a']", "carry['b'][0]", "carry['b'][1][0]"]
+    """
+    if isinstance(tree, dict):
+        return [own for key, child in tree.items() for own in leaf_names(child, f"{name}[{key!r}]")]
+    if isinstance(tree, (tuple, list)):
+        keys = (
+            [f".{field}" for field in tree._fields]
+            if hasattr(tree, "_fields")
+            else [f"[{k}]" for k in range(len(tree))]
+        )
+        return [own for key, child in zip(keys, tree, strict=True) for own in leaf_names(child, f"{name}{key}")]
+    return [name]
+
+
 def is_like(tree: Any, other: Any) -> bool:
     """Whether two trees have one structure; the order of keys does not count."""
     if is_row(tree) and is_row(other):

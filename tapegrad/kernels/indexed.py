@@ -30,7 +30,7 @@ ARRAY: Final = "array"
 # Words of a geometry: the number of blocks; of choices in each; of neighbours that a choice takes; of index arrays; the
 # bytes from block to block, of the whole array, and before the first block. Then for each index array the length of its
 # dimension, and the bytes from one index to the next.
-_OUTER, _CHOSEN, _INNER, _ARRAYS, _STEP, _BYTES, _BEGIN, _DIMENSIONS = range(1, 9)
+_OUTER, CHOSEN, _INNER, _ARRAYS, _STEP, _BYTES, _BEGIN, _DIMENSIONS = range(1, 9)
 _WHOLE: Final = (None, None, None)  # of a key: a dimension that is taken whole
 
 
@@ -44,17 +44,25 @@ def _offset(arrays_at: int, geometry: int, number: int) -> int:
 
 
 def _indexed_kernel(way: str, dtype: str) -> Callable[..., int]:
-    """Return the kernel that adds a source at indices (``scatter``), or reads it at indices (``gather``)."""
-    size, scatters = np.dtype(dtype).itemsize, way == "scatter"
+    """Return the kernel that adds a source at indices (``scatter``), or reads it at indices (``gather``).
+
+    It trusts indices, which a forward has looked at; ``added`` scatters, too, and returns 1 if one is out of range.
+    """
+    size, scatters, looks = np.dtype(dtype).itemsize, way != "gather", way == "added"
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         inner, dense = get(geometry, _INNER), get(args, 0)
+        for k in range(get(geometry, _ARRAYS) if looks else 0):
+            indices, length = get(args, k + 1), get(geometry, _DIMENSIONS + 2 * k)
+            for j in range(get(geometry, CHOSEN)):
+                if get(indices, j) < -length or get(indices, j) >= length:
+                    return 1
         chosen = get(args, get(geometry, _ARRAYS) + 1)
         if not scatters:
             dense, chosen = chosen, dense
         chosen += get(geometry, _BEGIN)
         for i in range(get(geometry, _OUTER)):
-            for j in range(get(geometry, _CHOSEN)):
+            for j in range(get(geometry, CHOSEN)):
                 at = chosen + i * get(geometry, _STEP) + _offset(args + 8, geometry, j)
                 own, other = as_pointer(at, dtype), as_pointer(dense, dtype)
                 if scatters:
@@ -79,7 +87,7 @@ def _left_out_kernel(dtype: str) -> Callable[..., int]:
             memcpy(target, source, get(geometry, _BYTES))
         target += get(geometry, _BEGIN)
         for i in range(get(geometry, _OUTER)):
-            for j in range(get(geometry, _CHOSEN)):
+            for j in range(get(geometry, CHOSEN)):
                 memset(target + i * get(geometry, _STEP) + _offset(args + 8, geometry, j), get(geometry, _INNER) * size)
         return 0
 
@@ -210,6 +218,19 @@ def scatter_step(plan: Plan) -> Step | None:
     return Step(address, geometry, _sources(plan, geometry), into_view=True)
 
 
+def addition(x: Layout, whole: Layout, key: tuple[Any, ...]) -> tuple[int, list[int]] | None:
+    """Return the kernel, and its geometry, that adds elements to zeros of a layout; None as for `scatter_step`."""
+    if (
+        not x.contiguous
+        or x.inline
+        or not x.size
+        or x.dtype.name not in ("float32", "float64", "complex64", "complex128")
+    ):
+        return None
+    geometry = _geometry(whole, key, x.shape)
+    return None if geometry is None else (_indexed_address("added", x.dtype.name), geometry)
+
+
 def gather_by_arrays_step(plan: Plan, operand: int, indices: tuple[int, ...] | None = None) -> Step | None:
     """Return the step of an operand that stands in the result at the indices; None as for `scatter_step`.
 
@@ -228,7 +249,7 @@ def gather_by_arrays_step(plan: Plan, operand: int, indices: tuple[int, ...] | N
     if geometry is None:
         return None
     address = partial(_indexed_address, "gather", dtype_name(own.dtype))
-    size = geometry[_OUTER] * geometry[_CHOSEN] * geometry[_INNER]
+    size = geometry[_OUTER] * geometry[CHOSEN] * geometry[_INNER]
     if own.size == size:
         return Step(address, geometry, _sources(plan, geometry))
     if indices is None or not size:

@@ -104,17 +104,29 @@ def _logcumsumexp_back(dtype: str, width: int) -> Line:
 
 
 def _extreme_so_far(is_max: bool) -> Callable[[str, int], Line]:
-    """Return the line of where the largest or smallest elements so far stand: of equal ones the last, nan for ever."""
+    """Return the line of the largest or smallest elements so far, and where they stand.
+
+    Of equal ones the last counts; nan, once met, remains.
+    """
 
     def made(dtype: str, width: int) -> Line:
         def line(args: int, start: int, number: int, n: int, stride: int, adds: int) -> int:
-            x, places = get(args, 0) + start, get(args, 1) + start // width * 8
-            best, at, step = load_at(x, 0, dtype), 0, stride // width
-            for k in range(n):
+            x, values, places = get(args, 0) + start, get(args, 1) + start, get(args, 2) + start // width * 8
+            best, at, step, k = load_at(x, 0, dtype), 0, stride // width, 0
+            while k < n:  # another loop than that behind nan: its chain from one element to the next is shorter
                 value = load_at(x, k * stride, dtype)
-                if value != value or (value >= best if is_max else value <= best):
-                    best, at = value, k
+                if value != value:
+                    break
+                at = k if (value >= best if is_max else value <= best) else at
+                best = best if (best > value if is_max else best < value) else value
+                store_at(values, k * stride, best, dtype)
                 put(places, k * step, at)
+                k += 1
+            for j in range(k, n):
+                value = load_at(x, j * stride, dtype)
+                at, best = (j, value) if value != value else (at, best)
+                store_at(values, j * stride, best, dtype)
+                put(places, j * step, at)
             return 0
 
         return line

@@ -103,6 +103,12 @@ def _property(name: str) -> property:
     return property(_function(public.PROPERTIES, name))
 
 
+def _numba_type() -> property:
+    from tapegrad.ops.jitted import numba_type
+
+    return numba_type()
+
+
 def makers() -> dict[str, Callable[[], Any]]:
     """Return what makes each attribute of Tensor that is made when it is first used, by their names."""
     return {
@@ -127,7 +133,7 @@ def install() -> None:
         plans = getattr(getattr(function, "op", None), "plans", None)
         if isinstance(plans, PlanCache) and hasattr(plans, "call"):
             plans.operators[name] = hasattr(function, "is_reversed")
-    for name, make in makers().items():
+    for name, make in {**makers(), "_numba_type_": _numba_type}.items():
         setattr(Tensor, name, Later(Tensor, name, make))
     for name, function in {**OWN, **casts.CONVERSIONS, **inplace.METHODS}.items():
         setattr(Tensor, name, function)

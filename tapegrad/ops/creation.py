@@ -272,7 +272,8 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike = No
     Returns
     -------
     Tensor
-        `data` itself if it is a tensor of that dtype; a tensor of another dtype is converted, which is recorded.
+        `data` itself if it is a tensor of that dtype; a tensor of another dtype is converted, which is recorded. An
+        array that is not aligned, e.g. one that came from another process, is copied.
 
     Examples
     --------
@@ -288,7 +289,7 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike = No
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
     array = array_of("as_tensor", data, dtype, None)
-    return from_numpy(array)
+    return from_numpy(array if array.flags.aligned else array.copy())
 
 
 @public()

@@ -1,24 +1,30 @@
-"""Loss of sequences of classes that are not aligned with the scores (CTC): a composite, and the op of its recursion."""
+"""Loss of sequences of classes that are not aligned with the scores (CTC): a composite, and ops of its recursion."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.alignments import MOST, alignments_address
+from tapegrad.kernels.along import has_kernel
 from tapegrad.ops.along import floating
 from tapegrad.ops.arithmetic import add, div, neg, where
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.padding import constant_pad_nd
-from tapegrad.ops.splitting import unbind
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import elementwise
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample, xp
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Sample, op_table, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.table.structural import operation
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
 _NEVER: Final = -np.inf  # the logarithm of the probability of what cannot be
@@ -47,6 +53,74 @@ log_add_three = elementwise(
     samples=(Sample(((3,), (3,), (3,))), Sample(((2, 3), (3,), (2, 1)))),
     oracle=lambda x, y, z: np.logaddexp(np.logaddexp(x, y), z), real_only=True,
 )  # fmt: skip
+
+
+def _later(x: Any, by: int, fill: float) -> Any:
+    """Return the states `by` places later, or earlier where it is negative; a number stands where there is none."""
+    states = x.shape[-1]
+    gap = np.full((*x.shape[:-1], min(abs(by), states)), fill, x.dtype)
+    return xp.cat([gap, x[..., : max(states - by, 0)]] if by > 0 else [x[..., -by:], gap], -1)
+
+
+def _states_by_numpy(scores: Any, leaps: Any) -> np.ndarray:
+    out = np.full(scores.shape, _NEVER, scores.dtype)
+    out[:1, :, :2] = scores[:1, :, :2]
+    for t in range(1, len(out)):
+        own, one, two = (np.pad(out[t - 1], ((0, 0), (k, 0)), constant_values=_NEVER) for k in range(3))
+        ways = np.logaddexp(own, one[:, :-1]), two[:, :-2] + leaps
+        out[t] = np.logaddexp(*ways) + scores[t]
+    return out
+
+
+def _states_rule(ct: Any, leaps: Any, out: Any) -> Any:
+    """Return the cotangents of all steps, from the last to the first."""
+    found, later, steps = [], 0.0, out.shape[0]
+    for t in range(steps - 1, 0, -1):
+        own, before = ct[t] + later, out[t - 1]
+        found.append(own)
+        ways = before, _later(before, 1, _NEVER), _later(before, 2, _NEVER) + leaps
+        total = xp.log_add_three(*ways)
+        shares = [_share(own, way, total) for way in ways]
+        later = shares[0] + _later(shares[1], -1, 0.0) + _later(shares[2], -2, 0.0)
+    first = np.broadcast_to(np.arange(out.shape[-1]) < 2, out.shape[1:])
+    return xp.stack([xp.where(first, ct[0] + later, 0.0), *found[::-1]]) if steps else ct
+
+
+def _geometry(scores: Layout, leaps: Layout) -> list[int] | None:
+    fits = scores.dtype == leaps.dtype and has_kernel(scores) and has_kernel(leaps) and scores.size
+    return [0, *scores.shape] if fits else None
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
+    scores, geometry = layouts[0], _geometry(*layouts)
+    if geometry is None:
+        return _states_by_numpy
+    kernel = alignments_address(scores.dtype.name, False)
+    return computed(kernel, geometry, scores.shape, scores.dtype, _states_by_numpy, by_status=True)
+
+
+def _step(plan: Plan, operand: int) -> Step | None:
+    geometry = _geometry(*plan.layouts)
+    if geometry is None or plan.layouts[0].shape[-1] > MOST:
+        return None
+    sources = [plan.source(name) for name in ("ct", "leaps", "out")]
+    return Step(functools.partial(alignments_address, plan.layouts[0].dtype.name, True), geometry, sources)
+
+
+@operation(
+    "ctc_states", operands=("scores", "leaps"), family="scans", forward=_states_by_numpy, prepare_forward=_prepare,
+    vjp=(_states_rule, NOT_DIFFERENTIABLE), step=_step, real_only=True,
+)  # fmt: skip
+def ctc_states(scores: Any, leaps: Any) -> Bound:
+    """Logarithms of the probabilities of all ways to reach each state at each step: its own score, and all before.
+
+    A way begins in one of the first two states. `leaps` is what is added where a state is left out: 0, or minus
+    infinity. See `tapegrad.kernels.alignments`.
+    """
+    return Bound((scores, leaps))
+
+
+del op_table["ctc_states"]  # most states are minus infinity, where nothing has finite differences: `ctc_loss` is tested
 
 
 def _lengths(call: str, name: str, value: Any, n: int) -> np.ndarray:
@@ -202,8 +276,8 @@ def _log_likelihood(x: Tensor, goal: np.ndarray, counts: np.ndarray, lengths: np
     The states of a sequence are its classes with blanks around each. A state is reached from itself, from the one
     before, and from the one before that if only a blank between two classes is left out.
     """
-    (steps, n, _), rows = x.shape, np.arange(len(goal))
-    labels = np.full((n, 2 * goal.shape[1] + 1), blank)
+    rows = np.arange(len(goal))
+    labels = np.full((len(goal), 2 * goal.shape[1] + 1), blank)
     labels[:, 1::2] = goal
     leaps = np.zeros(labels.shape, bool)
     leaps[:, 2:] = (labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank)
@@ -211,18 +285,12 @@ def _log_likelihood(x: Tensor, goal: np.ndarray, counts: np.ndarray, lengths: np
     def possible(condition: np.ndarray) -> Tensor:
         return from_array(np.where(condition, 0, _NEVER).astype(x.dtype))
 
-    states = np.arange(labels.shape[1])
-    first = possible(np.broadcast_to((states == 0) | ((states == 1) & (lengths[:, None] > 0)), labels.shape))
-    leap = possible(leaps)
-    scores = unbind(getitem(x, (np.arange(steps)[:, None, None], rows[:, None], labels)), 0)  # of (n, states) each
-    reached = add(scores[0], first)
-    for step in range(1, steps):
-        from_two = add(constant_pad_nd(reached, (2, -2), _NEVER), leap) if len(states) > 1 else _NEVER
-        before = constant_pad_nd(reached, (1, -1), _NEVER)
-        new = add(log_add_three(reached, before, from_two), scores[step])
-        lasts = counts > step
-        reached = new if lasts.all() else where(lasts[:, None], new, reached)
-    last = getitem(reached, (rows, 2 * lengths))
-    before_last = add(getitem(reached, (rows, np.maximum(2 * lengths - 1, 0))), possible(lengths > 0))
+    steps = max(int(counts.max(initial=0)), 1)
+    scores = getitem(x, (np.arange(steps)[:, None, None], rows[:, None], labels))
+    reached, ends = ctc_states(scores, possible(leaps)), np.maximum(counts, 1) - 1
+    last = getitem(reached, (ends, rows, 2 * lengths))
+    before_last = getitem(reached, (ends, rows, np.maximum(2 * lengths - 1, 0)))
+    if not lengths.all():
+        before_last = add(before_last, possible(lengths > 0))
     out = log_add_three(last, before_last, _NEVER)
     return out if counts.all() else where(counts > 0, out, possible(lengths == 0))

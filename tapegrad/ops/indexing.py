@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.forward import chosen
 from tapegrad.kernels.indexed import ARRAY, gather_by_arrays_step, is_indexed_by_kernel, scatter_step
 from tapegrad.kernels.structural import gather_step, view_step
 from tapegrad.ops.index_keys import (
@@ -143,6 +144,9 @@ _index_scatter_add = Op(
     name="index_scatter_add",
     operands=("x",),
     forward=_put_forward,
+    prepare_forward=lambda layouts, attrs: chosen.added(
+        layouts[0], **attrs, by_numpy=functools.partial(_put_forward, **attrs)
+    ),
     vjp=(lambda ct, index_arrays, key: index_gather(ct, index_arrays, key),),
     family="indexing",
     linear=True,

@@ -226,7 +226,7 @@ def _called(tensors: Sequence[Any]) -> Tensor:
     family="joining",
     linear=True,
     step=_block_step,
-    call=lambda tensors: _called(tensors),
+    call=_called,
     errors=(ErrorSample(lambda: _called([np.ones((1, 1, 1))]), RuntimeError, "must have 2 or fewer dimensions"),),
     oracle=lambda tensors: _oracle_of_blocks(*tensors),
     samples=(

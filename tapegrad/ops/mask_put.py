@@ -10,7 +10,7 @@ from tapegrad.kernels.elementwise import loop_step
 from tapegrad.kernels.structural import summed_to
 from tapegrad.ops.index_put import index_error
 from tapegrad.ops.table.gateway import apply, as_operand
-from tapegrad.ops.table.op import Bound, Op, Sample, xp
+from tapegrad.ops.table.op import Bound, Op, Sample, op_table, xp
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import ARRAY, CT, Step
 from tapegrad.tape.layout import contiguous_strides, dtype_name
@@ -33,12 +33,8 @@ def _forward(x: Any, value: Any, *index_arrays: np.ndarray) -> np.ndarray:
     return out
 
 
-def _outside(ct: Any, mask: Any) -> Any:
-    return xp.where(mask, 0.0, ct)
-
-
-def _inside(ct: Any, mask: Any) -> Any:
-    return xp.where(mask, ct, 0.0)
+_inside: Any = op_table["where"].rule(1)
+_outside: Any = op_table["where"].rule(2)
 
 
 def _step(plan: Plan, operand: int) -> Step | None:

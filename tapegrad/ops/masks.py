@@ -39,16 +39,18 @@ def _mask_of(call: str, input: Any, mask: Any, words: str) -> tuple[Tensor, Tens
     return x, chosen
 
 
-def _spread(call: str, x: Tensor, mask: Tensor) -> tuple[Tensor, tuple[np.ndarray, ...]]:
-    """Return an operand in the shape that it and the mask broadcast to, and where the mask is true."""
+def _flattened(call: str, x: Tensor, mask: Tensor) -> tuple[Tensor, np.ndarray, tuple[int, ...]]:
+    """Return an operand, flat, in the shape that it and the mask broadcast to; where the mask is true; and that shape.
+
+    Places in the flat tensor are found and read faster than one index for each dimension.
+    """
     try:
         shape = broadcast_shape(x.shape, mask.shape)
     except ValueError:
         raise broadcast_mismatch(call, x.shape, mask.shape) from None
-    shape = shape or (1,)
-    places = np.broadcast_to(np.asarray(mask._data), shape).nonzero()
-    # NumPy's are columns of one array; kernels read index arrays as contiguous ones.
-    return x if x.shape == shape else expand(x, shape), tuple(map(np.ascontiguousarray, places))
+    places = np.broadcast_to(np.asarray(mask._data), shape).reshape(-1).nonzero()[0]
+    x = x if x.shape == shape else expand(x, shape)
+    return x if x.ndim == 1 else reshape(x, (-1,)), places, shape
 
 
 @public(method=True, inplace=True, common=_MASKED)
@@ -134,8 +136,8 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     tensor([1., 3.])
     """
     x, chosen = _mask_of("masked_select", input, mask, ": expected BoolTensor for mask, not {}")
-    spread, places = _spread("masked_select", x, chosen)
-    return index_gather(spread, places, (ARRAY,) * spread.ndim)
+    flat, places, _ = _flattened("masked_select", x, chosen)
+    return index_gather(flat, (places,), (ARRAY,))
 
 
 def _scattered(input: Any, source: Any, mask: Any) -> Any:
@@ -174,14 +176,14 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got {x.dtype} and {values.dtype}"
         )
-    spread, places = _spread("masked_scatter", x, chosen)
-    count = len(places[0])
+    flat, places, shape = _flattened("masked_scatter", x, chosen)
+    count = len(places)
     if values.numel() < count:
         raise RuntimeError(
             f"masked_scatter: Number of elements of source < number of ones in mask: {values.numel()} < {count}"
         )
-    flat = reshape(values, (-1,))
-    if flat.shape[0] != count:
-        flat = getitem(flat, slice(0, count))
-    result = index_replace(spread, flat, places, (ARRAY,) * spread.ndim)
-    return result if x.ndim or chosen.ndim else reshape(result, ())
+    written = reshape(values, (-1,))
+    if written.shape[0] != count:
+        written = getitem(written, slice(0, count))
+    result = index_replace(flat, written, (places,), (ARRAY,))
+    return result if len(shape) == 1 else reshape(result, shape)

@@ -20,6 +20,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range
 from tapegrad.ops.table.values import with_zeros
+from tapegrad.runtime import pool
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
 
@@ -214,18 +215,26 @@ def logcumsumexp(input: Any, dim: int) -> Bound:
 def _extremes(name: str, accumulate: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
     """Return what prepares cumulative extrema: of equal ones the index of the last; nan, once met, remains."""
 
-    def by_numpy(x: Any, dim: Dims) -> np.ndarray:
+    def by_numpy(x: Any, dim: Dims) -> tuple[np.ndarray, np.ndarray]:
         if not dim:
-            return np.zeros((), np.int64)
+            return np.array(x), np.zeros((), np.int64)
         places = np.arange(x.shape[dim[0]]).reshape([-1 if at == dim[0] else 1 for at in range(x.ndim)])
-        is_new = (x == accumulate(x, axis=dim[0])) | (x != x)
-        return np.maximum.accumulate(np.where(is_new, places, 0), axis=dim[0])
+        values = np.asarray(accumulate(x, axis=dim[0]), order="C")
+        is_new = (x == values) | (x != x)
+        return values, np.maximum.accumulate(np.where(is_new, places, 0), axis=dim[0])
 
     def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-        places, dim = along(name, same_shape, by_numpy, np.dtype(np.int64))(layouts, attrs), attrs["dim"]
-        if not dim:
-            return lambda x: (np.array(x), places(x))
-        return lambda x: (np.asarray(accumulate(x, axis=dim[0]), order="C"), places(x))
+        x, dim = layouts[0], attrs["dim"]
+        if not dim or not has_kernel(x) or not x.size:
+            return lambda x: by_numpy(x, dim)
+        places = along(name, same_shape, lambda x, values, dim: by_numpy(x, dim)[1], np.dtype(np.int64))(layouts, attrs)
+        shape, dtype = x.shape, x.dtype
+
+        def forward(x: Any) -> tuple[np.ndarray, np.ndarray]:
+            values = pool.empty(shape, dtype)
+            return values, places(x, values)  # which writes both
+
+        return forward
 
     return prepare
 

@@ -118,14 +118,21 @@ def segment_reduce(
     ends = _ends(x, lengths, offsets, axis, unsafe)
     segments, length = ends.shape[-1] - 1, x.shape[axis]
     before, behind = ends.shape[:-1], x.shape[axis + 1 :]
-    rows = [np.searchsorted(own, np.arange(length), "right") - 1 for own in ends.reshape(-1, segments + 1)]
+    rows = [_segments_of(own, length) for own in ends.reshape(-1, segments + 1)]
     chosen = np.array(rows, np.int64).reshape(*before, length)
-    chosen = np.where((chosen < 0) | (chosen >= segments), segments, chosen)  # what is in none is left out at the end
     index = np.broadcast_to(chosen.reshape(*chosen.shape, *[1] * len(behind)), x.shape)
     way, neutral = _WAYS[reduce]
     start = full((*before, segments + 1, *behind), neutral, dtype=x.dtype)
     out = scatter_reduce(start, axis, from_array(np.ascontiguousarray(index)), x, way).narrow(axis, 0, segments)
     return _with_initial(out, reduce, np.diff(ends).reshape(*before, segments, *[1] * len(behind)), initial)
+
+
+def _segments_of(ends: np.ndarray, length: int) -> np.ndarray:
+    """Return the number of each element's segment; that of no segment, left out at the end, for those in none."""
+    ends = np.maximum.accumulate(np.minimum(np.maximum(ends, 0), length))
+    found = np.full(length, len(ends) - 1)
+    found[ends[0] : ends[-1]] = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    return found
 
 
 def _ends(x: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> np.ndarray:

@@ -22,6 +22,7 @@ from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_erro
 from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
 from tapegrad.ops.parts import strided_put_op
 from tapegrad.ops.table.gateway import as_operand, names_of_arrays, shape_of
+from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.write_checks import check_distinct, check_leaf, follower, records, wrapped
 from tapegrad.recording.keys import TAKES_ARRAYS
 from tapegrad.recording.plan import Plan
@@ -143,26 +144,23 @@ def _write_by_plan(
     plan_key = (layouts, keys, tuple([own.shape for own in index_arrays]))
     plan = _plans.get(plan_key)
     if plan is None:
-        writer = _writer(keys, index_arrays)
+        op, attrs, writer = _op_of(array, part, keys, index_arrays)
         writer(array, value._data, *index_arrays)
-        op, attrs = index_put_op, attributes_of(keys, index_arrays)
-        if part is not None:
-            op, attrs = strided_put_op, {"part": part_of(array, part)}
-        elif keys is MASKED:
-            op, attrs = mask_put_op, {}
         plan = Plan(op, layouts, attrs, writer, layout_of(array), names_of_arrays(len(index_arrays)))
         _plans.remember(plan_key, plan)
     else:
         plan.forward(array, value._data, *index_arrays)
         _plans.insert(plan, args, {}, (self, value), index_arrays)
     if plan.records:
-        if keys is MASKED:  # the entry keeps it, and the user may change it
+        if plan.op is mask_put_op:  # the entry keeps the mask, and the user may change it
             index_arrays = (index_arrays[0].copy(),)
         _take_history(self, compiled.finish(plan, array, self, value, *index_arrays))
 
 
-def _writer(keys: Key, index_arrays: tuple[np.ndarray, ...]) -> Callable[..., np.ndarray]:
-    """Return what writes a value to an array where a key and its arrays say, and notes it."""
+def _op_of(
+    array: np.ndarray, part: np.ndarray | None, keys: Key, index_arrays: tuple[np.ndarray, ...]
+) -> tuple[Op, dict[str, Any], Callable[..., np.ndarray]]:
+    """Return the op that records a write, its attributes, and what writes a value to an array, and notes it."""
 
     def write(array: np.ndarray, value: Any, *index_arrays: np.ndarray) -> np.ndarray:
         array[numpy_index(keys, index_arrays)] = value
@@ -179,15 +177,15 @@ def _writer(keys: Key, index_arrays: tuple[np.ndarray, ...]) -> Callable[..., np
         versions.note(array)
         return array
 
-    index = None if index_arrays else numpy_index(keys)
+    if part is not None:
+        index = numpy_index(keys)
 
-    def write_part(array: np.ndarray, value: Any) -> np.ndarray:
-        array[index] = value
-        versions.note(array)
-        return array
+        def write_part(array: np.ndarray, value: Any) -> np.ndarray:
+            array[index] = value
+            versions.note(array)
+            return array
 
-    if index is not None:
-        return write_part
+        return strided_put_op, {"part": part_of(array, part)}, write_part
     if keys is MASKED:
-        return write_by_mask
-    return write_by_array if keys == (ARRAY,) else write
+        return mask_put_op, {}, write_by_mask
+    return index_put_op, attributes_of(keys, index_arrays), write_by_array if keys == (ARRAY,) else write

@@ -23,7 +23,7 @@ from tapegrad.tape.entries import FIRST_OPERAND, MAX_SAVED, TapeNode
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
-__all__ = ["Batch", "apply_batch", "batch_of", "batch_op", "has_rule", "with_flag"]
+__all__ = ["Batch", "apply_batch", "batch_of", "batch_op", "has_rule", "takes_way_op", "with_flag"]
 
 _FLAG: Final = layout_of(np.array(True))
 
@@ -187,11 +187,11 @@ def _takes_way(*values: Any, outcomes: Sequence[tuple[bytes, str, tuple[int, ...
     return flag
 
 
-_takes_way_op: Final = Op(
+takes_way_op: Final = Op(
     name="takes_way", operands=("*values",), forward=_takes_way, vjp=(NOT_DIFFERENTIABLE,), family="batch_way",
     attrs=("outcomes",),
 )  # fmt: skip
-del op_table[_takes_way_op.name]  # it stands only in programs
+del op_table[takes_way_op.name]  # it stands only in programs
 
 
 def with_flag(program: Program) -> Program:
@@ -201,7 +201,7 @@ def with_flag(program: Program) -> Program:
     if guards:
         outcomes = tuple([_described(guard) for guard in guards])
         values = tuple([guard.value for guard in guards])
-        entries = [*entries, Entry(_takes_way_op, values, {"outcomes": outcomes}, (), (flag,))]
+        entries = [*entries, Entry(takes_way_op, values, {"outcomes": outcomes}, (), (flag,))]
     else:
         constants = {**constants, flag: np.array(True)}
     return Program([*program.layouts, _FLAG], program.inputs, constants, entries, (*program.outputs, flag))

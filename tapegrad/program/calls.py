@@ -28,6 +28,7 @@ from tapegrad.tensor import Tensor
 _new: Final = object.__new__
 #: An entry from a tuple of its fields, in a third of the time.
 entry_of: Final[Callable[[Any], Entry]] = functools.partial(tuple.__new__, Entry)
+_finish: Final[Callable[..., Tensor]] = compiled.finish
 _PLAIN: Final = (int, float, bool, str, type(None), type(Ellipsis))
 
 
@@ -75,6 +76,7 @@ class Calls(Numbers):
         self.script: list[Any] | None = None
         self._results: dict[Any, Any] = {}  # by operation and operands: what is computed twice stands once
         self._kinds: dict[Any, Kind] = {}
+        self._number_tensors: dict[int, Tensor] = {}  # of Python numbers
         self._last: tuple[Any, Any, Any] = None, None, None  # a bound call, the kind that it has, and its result
         self._count = 0  # of calls of operations
 
@@ -126,7 +128,7 @@ class Calls(Numbers):
         """Write an operation of a kind down, compute it if all operands are computed, and return its result."""
         if kind.plan.records:
             return self._write_recorded(kind, operands, numbers)
-        number = self._results.get((kind.plan, numbers))
+        number = self.known_result(kind.plan, numbers)
         if number is None:
             number = self.add(kind, numbers)
             if Entry not in [self.values[own].__class__ for own in numbers]:
@@ -134,6 +136,11 @@ class Calls(Numbers):
         if self.script is not None:
             self.script.append((kind, numbers, number))
         return self.constant_of(number, kind.shown)
+
+    def known_result(self, plan: Plan, numbers: tuple[int, ...]) -> int | None:
+        """Return the result of an operation that stands in the list already; None if it does not."""
+        number: int | None = self._results.get((plan, numbers))
+        return number
 
     def add(self, kind: Kind, numbers: tuple[int, ...]) -> int:
         """Write down an operation that stands nowhere yet, and return the number of its result."""
@@ -154,32 +161,48 @@ class Calls(Numbers):
 
     def _write_recorded(self, kind: Kind, operands: Sequence[Any], numbers: tuple[int, ...]) -> Traced:
         plan, values, by_identity = kind.plan, self.values, self._by_identity
-        for own in numbers:
-            if values[own].__class__ is Entry:
-                self.value_of(own)
-        tensors = [own if isinstance(own, Tensor) else constant(own, FLOAT if own.__class__ is float else INTEGER)
-                   for own in operands]  # fmt: skip
-        out = plan.forward(*[raw_data(own) for own in tensors])
+        tensors = operands
+        for own, number in zip(operands, numbers, strict=True):
+            if values[number].__class__ is Entry:
+                self.value_of(number)
+            if own.__class__ is float or own.__class__ is int:
+                tensors = [self._tensor_of(*pair) for pair in zip(operands, numbers, strict=True)]
+        out = plan.forward(*map(raw_data, tensors))
         if id(out) in by_identity:
             out = out[...]
-        node = compiled.finish(plan, out, *tensors)._node
-        number: int | None = self._results.get((plan, numbers))
+        result: Any = _finish(plan, out, *tensors)
+        known: int | None = self._results.get((plan, numbers))
         array = out if out.__class__ is np.ndarray else np.asarray(out)
-        if number is None:
-            number = self._results[plan, numbers] = len(values)
+        if known is None:
+            known = self._results[plan, numbers] = len(values)
             self.layouts.append(kind.layout)
             values.append(array)
-            self.entries.append(entry_of((plan.op, numbers, plan.attrs, (), (number,), True)))
-        by_identity[id(array)] = number
-        self._held.append(array)
-        if out is not array:
-            self.bind(out, number)
+            self.entries.append(entry_of((plan.op, numbers, plan.attrs, (), (known,), True)))
+        else:
+            self._held.append(array)
+        by_identity[id(array)] = known
+        if out is not array and "out" in plan.saved:
+            self.bind(out, known)
         if self.script is not None:
             self.script.append(None)
-        result = _new(Traced)
+        if plan.view_offset is None:
+            result.__class__ = Traced  # in a third of the time that another tensor takes
+        else:
+            node, result = result._node, _new(Traced)  # without a base
+            result._node, result._grad = node, None
         set_data(result, array)
-        result._layout, result._node, result._grad = kind.shown, node, None
-        return result
+        result._layout = kind.shown
+        return result  # type: ignore[no-any-return]
+
+    def _tensor_of(self, operand: Any, number: int) -> Tensor:
+        """Return an operand as a tensor."""
+        if isinstance(operand, Tensor):
+            return operand
+        tensor = self._number_tensors.get(number)
+        if tensor is None:
+            layout = FLOAT if operand.__class__ is float else INTEGER
+            tensor = self._number_tensors[number] = constant(operand, layout)
+        return tensor
 
     def constant_of(self, number: int, layout: Layout) -> Traced:
         """Return a traced tensor of a value that has no graph."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 import warnings
 import weakref
@@ -20,8 +21,10 @@ from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.derivative import differentiable
 from tapegrad.program.entry import Dispatch, Input, Output, Variant, make_entry
+from tapegrad.program.limits import limited
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
+from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
@@ -88,7 +91,7 @@ class Compiled:
 
     _dispatch: Dispatch
 
-    def __new__(cls, function: Callable[..., Any]) -> Compiled:
+    def __new__(cls, function: Callable[..., Any], memory: int | None = None) -> Compiled:
         """Return a function that is not traced yet."""
         self: Compiled
         name = getattr(function, "__name__", "compiled")
@@ -97,12 +100,21 @@ class Compiled:
         self = object.__new__(own)
         return self
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], memory: int | None = None) -> None:
+        self._limit = memory
         functools.update_wrapper(self, function)  # type: ignore[arg-type]  # `__call__` stands in each one's class
         self.function = function
         _dispatches.add(self._dispatch)
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._refused: list[Runner] = []  # for `explain`
+
+    def __reduce__(self) -> Any:
+        """Pickle by the function, which is traced anew there: by its name, if a decorator gave it to the function."""
+        name: str = getattr(self.function, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self.function, "__module__", ""))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (type(self).__base__, (self.function,))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return a method, of a function that stands in a class."""
@@ -223,14 +235,20 @@ class Compiled:
             returned[:] = [self.function(*args, **kwargs)]
             return [leaf for leaf in flatten(returned[0]) if isinstance(leaf, Tensor)]
 
-        with enable_grad():
+        with enable_grad(), limited(self._limit):
             program, captured = trace(call, [own._data for own in inputs], wanted)
+        program.limit = self._limit
         count = len(inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
         kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
-        return Version(program, captured, kept, outputs)
+        program.signature = signature_of(self.function, (tree, places), (kept, outputs), wanted, captured)
+        return Version(self._known(program), captured, kept, outputs)
+
+    def _known(self, program: Program) -> Program:
+        """Return a program that was just traced, or an equal one."""
+        return program
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
@@ -248,10 +266,24 @@ class Compiled:
         versions = [version.program for versions in self._versions.values() for version in versions or ()]
         return versions + [run.program for run in self._refused]
 
+    @property
+    def njit(self) -> Any:
+        """The programs as one function for code that Numba compiles: see `Program.njit`.
+
+        They are those for one kind of arguments, one for each way through the branches that was taken by now.
+        """
+        from tapegrad.program.export.njit import njit_of
+
+        return njit_of(self.programs)
+
     def explain(self) -> str:
         """Return how the programs run, and why."""
         versions = [version.run for versions in self._versions.values() for version in versions or ()]
         return "\n\n".join(run.explain() for run in (*versions, *self._refused))
+
+    def memory(self) -> list[Any]:
+        """Return what each program keeps in memory, the latest first; see `Program.memory`."""
+        return [program.memory() for program in self.programs]
 
     def source(self) -> str:
         """Return the loops of the programs as readable code."""
@@ -283,7 +315,7 @@ def _kind(leaf: Any, layout: Layout) -> type | None:
 _VALUES: Final = (Tensor, np.ndarray, np.generic, float, complex)
 
 
-def compile(function: Callable[..., Any] | None = None) -> Any:
+def compile(function: Callable[..., Any] | None = None, *, memory: int | None = None) -> Any:
     """Compile a function of tensors, arrays and numbers to machine code.
 
     The function is called once with the arguments of its first call, and all its operations are written down: a
@@ -296,6 +328,10 @@ def compile(function: Callable[..., Any] | None = None) -> Any:
         Takes and returns tensors, arrays and numbers, and lists, dicts and tuples of them. Floats are inputs; integers,
         bools and strings are a part of the signature, as are shapes and dtypes: for others the function is traced
         again. Where Python depends on values, e.g. in ``if x > 0``, there is a program for each way.
+    memory : int, optional
+        How many bytes each loop by `tapegrad.func.scan`, `while_loop` or `fori_loop` may keep for its derivative. A
+        loop that would keep more keeps what some turns were given, and computes the turns between again: as few as can
+        be for so many checkpoints.
 
     Returns
     -------
@@ -322,6 +358,8 @@ def compile(function: Callable[..., Any] | None = None) -> Any:
     >>> value_and_slope(np.array([1.0, 2.0]))
     (np.float64(5.0), array([2., 4.]))
     """
+    if memory is not None and memory < 0:
+        raise ValueError(f"compile: memory must be a number of bytes, got {memory!r}")
     if function is None:
-        return compile
-    return Compiled(function)
+        return functools.partial(compile, memory=memory)
+    return Compiled(function, memory)

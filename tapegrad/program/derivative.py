@@ -14,6 +14,7 @@ from tapegrad.autograd.function import Function
 from tapegrad.autograd.roots import zeros_of
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.gateway import constant
+from tapegrad.program.limits import limited
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
 from tapegrad.program.run import Runner
@@ -56,7 +57,9 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
     """Return the cotangents of the wanted inputs, from all inputs and the cotangents of outputs."""
     known = _vjps.setdefault(program, {})
     if wanted not in known:
-        vjp, captured = vjp_of(program, wanted, [own._data for own in tensors])
+        with limited(program.limit):
+            vjp, captured = vjp_of(program, wanted, [own._data for own in tensors])
+        vjp.limit = program.limit
         vjp.function = lambda inputs: (
             pull(program, wanted, *inputs[: len(tensors)]),
             [*inputs[: len(tensors)], *captured],
@@ -64,14 +67,19 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
         known[wanted] = vjp, vjp.run, captured
     vjp, run, captured = known[wanted]
     if run.fused is None:
-        return pull(program, wanted, *tensors)
+        return pull(program, wanted, *apart(tensors))
     try:
         outputs, values = differentiable(vjp, run, [*tensors, *captured])
     except Exception:
         if vjp.guards:  # perhaps an operation of another branch
-            return pull(program, wanted, *tensors)
+            return pull(program, wanted, *apart(tensors))
         raise
-    return outputs if vjp.holds(values) else pull(program, wanted, *tensors)
+    return outputs if vjp.holds(values) else pull(program, wanted, *apart(tensors))
+
+
+def apart(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return tensors with nodes of their own: gradients of one do not go on to another one that it depends on."""
+    return [own.view_as(own) if own.requires_grad else own for own in tensors]
 
 
 def vjp_of(

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.program import columns, walking
 from tapegrad.program.calling import run
 from tapegrad.program.sharing import run_blocks, run_stages
 from tapegrad.program.templates import Input, Output
@@ -33,7 +34,9 @@ def _fields() -> np.ndarray:
 
 
 def load_all() -> None:
-    """Load the compiled functions that call programs, or compile them."""
+    """Load the compiled functions that make programs and call them, or compile them."""
+    columns.load_all()
+    walking.load_all()
     for function in (run, run_blocks):
         load(function, None)
 

@@ -17,4 +17,7 @@ def kept() -> Generator[None, None, None]:
         gc.disable()
         yield
     finally:
+        if gc.get_freeze_count() == 0:  # the next collection would look at all that is new
+            gc.freeze()
+            gc.unfreeze()  # it counts as old
         gc.enable()

@@ -7,13 +7,13 @@ same order as before.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.ops.table.op import op_table
+from tapegrad.program.columns import Columns
 from tapegrad.program.program import Entry, Program
 from tapegrad.tape.layout import contiguous_layout
 
@@ -58,16 +58,24 @@ class _Rows:
 
 def with_stacks(program: Program) -> Program:
     """Return the program with stacks in place of sums of placed rows."""
-    placing = op_table["index_scatter_add"]
-    if not any(op is placing for op, *_ in program.entries):
+    columns, count = Columns(program.entries), len(program.layouts)
+    is_placing = columns.ops == id(op_table["index_scatter_add"])
+    if not is_placing.any():
         return program
-    used = Counter([number for entry in program.entries for number in entry.operands])
-    used.update([*program.outputs, *[guard.value for guard in program.guards]])
-    groups = _groups(program, used)
-    chosen = {number for number, group in groups.items() if group.root().pays()}
+    placed = [program.entries[place].results[0] for place in np.flatnonzero(is_placing).tolist()]
+    is_added = columns.reached(count, placed, columns.ops == id(op_table["add"]))[1]
+    users, ends = columns.users(count)
+    takes = np.diff(ends, prepend=0)
+    used = takes.copy()
+    np.add.at(used, [*program.outputs, *[guard.value for guard in program.guards]], 1)
+    groups = _groups(program, np.flatnonzero(is_placing | is_added).tolist(), used)
+    chosen = {number: place for number, (place, group) in groups.items() if group.root().pays()}
     if not chosen:
         return program
-    found = _Writer(program, chosen, {number for number in chosen if used[number] == 1}).program()
+    touched = {*chosen.values()}
+    for number in chosen:
+        touched.update(users[ends[number] - takes[number] : ends[number]].tolist())
+    found = _Writer(program, chosen, {number for number in chosen if used[number] == 1}).program(sorted(touched))
     found.has_functions = program.has_functions
     return found
 
@@ -81,28 +89,32 @@ def _row_of(program: Program, entry: Entry) -> int | None:
     return row + program.layouts[entry.results[0]].shape[0] * (row < 0)
 
 
-def _groups(program: Program, used: Counter[int]) -> dict[int, _Group]:
-    """Return the groups of values that are placed rows, and of sums of those that nothing else takes."""
-    groups: dict[int, _Group] = {}
+def _groups(program: Program, places: Sequence[int], used: np.ndarray) -> dict[int, tuple[int, _Group]]:
+    """Return for each value that is a placed row, or a sum of those that nothing else takes, its entry and its group.
+
+    These are computed by entries at some places, in order.
+    """
+    groups: dict[int, tuple[int, _Group]] = {}
     layouts = program.layouts
     placing, adding = op_table["index_scatter_add"], op_table["add"]
-    for entry in program.entries:
+    for place in places:
+        entry = program.entries[place]
         op, operands, attrs, _, (result, *_), _ = entry
         if op is placing:
             row = _row_of(program, entry)
             if row is not None:
-                groups[result] = _Group(layouts[result].shape[0], row)
+                groups[result] = place, _Group(layouts[result].shape[0], row)
         elif op is adding and (operands[0] in groups or operands[1] in groups) and not attrs:
             parts = [own for own in operands if own in groups and used[own] == 1]
             if parts and layouts[operands[0]] is layouts[operands[1]] is layouts[result]:
-                groups[result] = groups[parts[0]].root().join(groups[parts[-1]].root())
+                groups[result] = place, groups[parts[0]][1].root().join(groups[parts[-1]][1].root())
     return groups
 
 
 class _Writer:
     """Writes the entries anew."""
 
-    def __init__(self, program: Program, chosen: set[int], parts: set[int]) -> None:
+    def __init__(self, program: Program, chosen: Collection[int], parts: set[int]) -> None:
         self._program, self._chosen, self._parts = program, chosen, parts
         self._layouts, self._constants = list(program.layouts), dict(program.constants)
         self._entries: list[Entry] = []
@@ -110,10 +122,12 @@ class _Writer:
         self._records: dict[int, bool] = {}
         self._zeros: dict[Any, int] = {}
 
-    def program(self) -> Program:
-        """Return the program with stacks."""
-        program = self._program
-        for entry in program.entries:
+    def program(self, places: Sequence[int]) -> Program:
+        """Return the program with stacks, given the entries that compute or take chosen values, in order."""
+        program, done = self._program, 0
+        for place in places:
+            self._entries += program.entries[done:place]
+            entry, done = program.entries[place], place + 1
             op, operands, _, arrays, (result, *_), records = entry
             if result in self._chosen:
                 self._records[result] = records
@@ -123,6 +137,7 @@ class _Writer:
                 for number in (*operands, *arrays):
                     self._stack(number)
             self._entries.append(entry)
+        self._entries += program.entries[done:]
         for number in (*program.outputs, *[guard.value for guard in program.guards]):
             self._stack(number)
         return Program(self._layouts, program.inputs, self._constants, self._entries, program.outputs, program.guards)

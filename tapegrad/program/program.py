@@ -3,75 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
-from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
-from tapegrad.runtime.named_tuples import NamedTuple
-from tapegrad.tape.layout import Layout
+from tapegrad.program.lists import Entry, Guard, Listed, detach_op
 
 if TYPE_CHECKING:
+    from tapegrad.program.memory import Memory
     from tapegrad.program.run import Runner
 
+__all__ = ["Entry", "Guard", "Program", "detach_op"]
 
-class Entry(NamedTuple):
-    """One operation of a program.
-
-    Attributes
-    ----------
-    op : Op
-    operands : tuple of int
-        The numbers of the values that it takes.
-    attrs : mapping
-    index_arrays : tuple of int
-        The numbers of the values that are its arrays of indices.
-    results : tuple of int
-        The numbers of the values that it computes, one for each of the op's results.
-    records : bool
-        Whether gradients go through it: not if it was computed without a graph.
-    """
-
-    op: Op
-    operands: tuple[int, ...]
-    attrs: Mapping[str, Any]
-    index_arrays: tuple[int, ...]
-    results: tuple[int, ...]
-    records: bool = False
+File = str | os.PathLike[str] | IO[bytes]
 
 
-#: `Tensor.detach` as an operation of programs.
-detach_op: Final = Op(
-    name="detach",
-    operands=("x",),
-    forward=lambda x: x,
-    vjp=(NOT_DIFFERENTIABLE,),
-    family="unary",
-    fx=lambda x: x,
-)
-del op_table[detach_op.name]  # it is a method, and stands only in programs
-
-
-class Guard(NamedTuple):
-    """A value that Python looked at while a function was traced: the program holds for this outcome only.
-
-    Attributes
-    ----------
-    value : int
-        The number of the value.
-    outcome : object
-        What it was: an array of its shape, whose bits are compared.
-    where : str
-        The line of the user's program that looked.
-    """
-
-    value: int
-    outcome: np.ndarray
-    where: str
-
-
-class Program:
+class Program(Listed):
     """A function of arrays, as the list of operations that computes its results.
 
     Values have numbers: first the inputs, then constants and results in the order in which they came. An operation
@@ -90,25 +38,16 @@ class Program:
     guards : tuple of Guard
     has_functions : bool
         Whether a `tapegrad.autograd.Function` was called, whose rule is not a part of the program.
+    limit : int, optional
+        How many bytes each loop may keep for its derivative.
     function : callable, optional
         From tensors in place of the inputs to the outputs and to the tensors that they depend on: what was traced. It
         serves derivatives if `has_functions`.
+    signature : Signature, optional
+        The arguments and results of the function, if the program is all of it.
     """
 
-    def __init__(
-        self,
-        layouts: Sequence[Layout],
-        inputs: Sequence[int],
-        constants: Mapping[int, Any],
-        entries: Sequence[Entry],
-        outputs: Sequence[int],
-        guards: Sequence[Guard] = (),
-    ) -> None:
-        self.layouts, self.inputs, self.outputs = list(layouts), tuple(inputs), tuple(outputs)
-        self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
-        self.has_functions = False
-        self.function: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]] | None = None
-        self._called: Callable[..., Any] | None = None  # by `trace`
+    _called: Callable[..., Any] | None = None
 
     @staticmethod
     def trace(function: Callable[..., Any], *examples: Any) -> Program:
@@ -158,7 +97,9 @@ class Program:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns that was traced; see `trace`."""
         if self._called is None:
-            raise TypeError("this program is a part of a compiled function; call that, or make one by Program.trace()")
+            from tapegrad.program.fixed import called
+
+            self._called = called(self)
         return self._called(*args, **kwargs)
 
     @functools.cached_property
@@ -168,109 +109,194 @@ class Program:
 
         return Runner(self)
 
+    def save(self, file: File) -> None:
+        """Write the program to a file; `tapegrad.save` does the same for programs in containers.
+
+        Parameters
+        ----------
+        file : path or binary file
+
+        Raises
+        ------
+        TypeError
+            See `text`.
+        """
+        from tapegrad import serialization
+
+        serialization.save(self, file)
+
+    @staticmethod
+    def load(file: File) -> Program:
+        """Return the program of a file; nothing of it runs, and each operation is checked.
+
+        Parameters
+        ----------
+        file : path or binary file
+
+        Raises
+        ------
+        RuntimeError
+            If the file is damaged, or has no program.
+        """
+        from tapegrad import serialization
+
+        found = serialization.load(file)
+        if not isinstance(found, Program):
+            raise RuntimeError(f"load(): the file has a {type(found).__name__}, and no program; tapegrad.load reads it")
+        return found
+
+    @functools.cached_property
+    def njit(self) -> Any:
+        """The program as a function for code that Numba compiles; it needs no Python.
+
+        It takes NumPy arrays that stand row by row, and numbers; containers are tuples, of the values of dicts, too.
+        It returns what the traced function does, in new arrays. Threads may call it at the same time.
+
+        Raises
+        ------
+        TypeError
+            If the function takes or returns something that this code cannot have, or an operation needs Python; the
+            message says which.
+
+        Notes
+        -----
+        In compiled code, an array of another shape raises a `ValueError`. A `RuntimeError` is raised if Python would
+        take another branch than in the trace, if a matrix cannot be factored, or if a tensor from outside the function
+        has got other memory since. Tensors from outside are else looked at in every call.
+
+        Examples
+        --------
+        >>> import numba
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> from tapegrad.program import Program
+        >>> slope = Program.trace(tg.func.grad(lambda x: (x * x).sum()), np.ones(3)).njit
+        >>> @numba.njit
+        ... def descend(x):
+        ...     for _ in range(100):
+        ...         x = x - 0.1 * slope(x)
+        ...     return x
+        >>> bool(abs(descend(np.array([1.0, 2.0, 3.0]))).max() < 1e-8)
+        True
+        """
+        from tapegrad.program.export.njit import njit_of
+
+        return njit_of([self])
+
+    def c(self, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write the program as object code, and a header of its function, which C calls; neither needs Python.
+
+        Parameters
+        ----------
+        path : path
+            Of the two files, without suffix, or a folder; the function has the file's name, or that of the traced one.
+
+        Returns
+        -------
+        tuple of Path
+            Where the object code and the header stand.
+
+        Raises
+        ------
+        TypeError
+            If an operation needs Python; the message says which.
+
+        Notes
+        -----
+        The function takes a pointer for each input, then one for each output; the header has their sizes, and what the
+        function returns. Code is for this CPU; ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` name another. Tensors from
+        outside the traced function become constants.
+        """
+        from tapegrad.program.export.c import written
+
+        return written(self, path)
+
     def source(self) -> str:
         """Return its loops as readable code."""
         return self.run.source()
+
+    def memory(self) -> Memory:
+        """Return what a call keeps in memory, as numbers of bytes that are printed as a table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> program = tg.program.Program.trace(lambda x: (x * x).sum(), np.ones(100))
+        >>> print(program.memory())
+        inputs                800 bytes
+        outputs                 8 bytes
+        constants               0 bytes
+        arena                   0 bytes
+          residuals of loops    0 bytes
+          checkpoints           0 bytes
+        total                 808 bytes
+        """
+        from tapegrad.program.memory import memory_of
+
+        return memory_of(self)
+
+    def text(self) -> str:
+        """Return the program as text that `parse` reads: all of it, constants and the shape of arguments included.
+
+        Raises
+        ------
+        TypeError
+            If Python functions are a part of it, e.g. an `autograd.Function`.
+        """
+        from tapegrad.program.files import text_of
+
+        return text_of(self)
+
+    @staticmethod
+    def parse(text: str) -> Program:
+        """Return the program of a text that `text` wrote; nothing of it runs.
+
+        Parameters
+        ----------
+        text : str
+
+        Raises
+        ------
+        ValueError
+            If it is no program; the message names the line. The result of each operation is derived anew.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> from tapegrad.program import Program
+        >>> program = Program.trace(lambda x: tg.sin(x) * x, np.ones(3))
+        >>> print(program.text())
+        tapegrad program 1
+        program(in0: float64[3]):
+            %0: float64[3] = sin(in0)
+            %1: float64[3] = mul(%0, in0)
+            return %1
+        name = "<lambda>"
+        arguments = ((<0>,), {})
+        result = <0>
+        wanted = (False,)
+        captured = ()
+        <BLANKLINE>
+        >>> Program.parse(program.text()) == program
+        True
+        """
+        from tapegrad.program.files import parsed
+
+        return parsed(text)
 
     def explain(self) -> str:
         """Return how it runs, and why."""
         return self.run.explain()
 
-    def cleaned(self) -> Program:
-        """Return the program without operations that no output and no guard depends on."""
-        alive = {*self.outputs, *(guard.value for guard in self.guards)}
-        entries = []
-        for entry in reversed(self.entries):
-            _, operands, _, arrays, results, _ = entry  # attributes take twice the time
-            if results[0] in alive or not alive.isdisjoint(results):
-                alive.update(operands, arrays)
-                entries.append(entry)
-        constants = {number: value for number, value in self.constants.items() if number in alive}
-        return Program(self.layouts, self.inputs, constants, entries[::-1], self.outputs, self.guards)
-
-    def holds(self, values: Sequence[Any]) -> bool:
-        """Whether the values of guards are the outcomes that the program was traced for, bit by bit."""
-        return all(
-            np.asarray(value).tobytes() == guard.outcome.tobytes()
-            for value, guard in zip(values, self.guards, strict=True)
-        )
-
-    def compact(self) -> Program:
-        """Return the program with numbers for the values that it has, and for no others."""
-        results = [number for entry in self.entries for number in entry.results]
-        kept = [*self.inputs, *self.constants, *results]
-        to = {number: place for place, number in enumerate(kept)}
-
-        def moved(numbers: Sequence[int]) -> tuple[int, ...]:
-            return tuple([to[number] for number in numbers])
-
-        entries = [
-            own._replace(operands=moved(own.operands), index_arrays=moved(own.index_arrays), results=moved(own.results))
-            for own in self.entries
-        ]
-        return Program(
-            [self.layouts[number] for number in kept],
-            moved(self.inputs),
-            {to[number]: value for number, value in self.constants.items()},
-            entries,
-            moved(self.outputs),
-            [guard._replace(value=to[guard.value]) for guard in self.guards],
-        )
-
-    def with_outputs(self, outputs: Sequence[int]) -> Program:
-        """Return the program of other outputs."""
-        return Program(self.layouts, self.inputs, self.constants, self.entries, outputs, self.guards).cleaned()
-
-    def key(self) -> Hashable:
-        """Return what is equal for programs that do the same, if they are `compact`."""
-        return (
-            tuple([(own.shape, own.dtype, own.weak) for own in self.layouts]),
-            self.inputs,
-            tuple([(number, *_bits(value)) for number, value in self.constants.items()]),
-            tuple([(*own[:2], _exact(tuple(own.attrs.items())), *own[3:]) for own in self.entries]),
-            self.outputs,
-            tuple([(own.value, *_bits(own.outcome)) for own in self.guards]),
-        )
-
-    def differentiable(self, wanted: Sequence[int]) -> set[int]:
-        """Return the outputs that gradients reach from, of inputs with these numbers."""
-        reached = set(wanted)
-        for entry in self.entries:
-            if entry.records and not reached.isdisjoint(entry.operands):
-                reached.update(number for number in entry.results if self.layouts[number].floating)
-        return reached.intersection(self.outputs)
-
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        from tapegrad.program.shown import lines_of
 
-    def _lines(self) -> list[str]:
-        names = {number: f"in{position}" for position, number in enumerate(self.inputs)}
-        for number, value in self.constants.items():
-            names[number] = repr(value) if not isinstance(value, np.ndarray) else f"const{list(value.shape)}"
-        count = 0
-        lines = []
-        for entry in self.entries:
-            for result in entry.results:
-                names[result] = f"%{count}"
-                count += 1
-            left = ", ".join(f"{names[result]}: {self.layouts[result]}" for result in entry.results)
-            values = [names[number] for number in (*entry.operands, *entry.index_arrays)]
-            attrs = [f"{name}={value!r}" for name, value in entry.attrs.items()]
-            lines.append(f"{left} = {entry.op.name}({', '.join([*values, *attrs])})")
-        lines += [f"guard {names[guard.value]} == {guard.outcome!r}  # {guard.where}" for guard in self.guards]
-        inputs = ", ".join(f"{names[number]}: {self.layouts[number]}" for number in self.inputs)
-        outputs = ", ".join(names[number] for number in self.outputs)
-        return [f"program({inputs})", *(f"    {line}" for line in lines), f"    return {outputs}"]
+        return "\n".join(lines_of(self))
 
+    def __copy__(self) -> Program:
+        return self
 
-def _exact(value: Any) -> Hashable:
-    """Return an attribute as what is equal for the same numbers only: 1, 1.0 and True are equal, and so are zeros."""
-    if isinstance(value, tuple):
-        return tuple(map(_exact, value))
-    return (value.__class__, repr(value)) if isinstance(value, (int, float, complex)) else value
-
-
-def _bits(value: Any) -> tuple[Hashable, ...]:
-    """Return a constant as what is equal for equal bits."""
-    data = np.asarray(value)
-    return value.__class__, data.dtype, data.shape, data.tobytes()
+    def __reduce__(self) -> Any:
+        return Program.parse, (self.text(),)

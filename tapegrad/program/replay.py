@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.modes import is_grad_enabled, no_grad
-from tapegrad.ops.table.gateway import compute, constant, forward, raw_data
+from tapegrad.ops.table.gateway import apply, constant, forward, raw_data
 from tapegrad.ops.table.index_values import index_values
-from tapegrad.ops.table.op import Bound
+from tapegrad.ops.table.op import Bound, Op
 from tapegrad.program.program import Program
 from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -18,7 +18,9 @@ from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
 
-def replay(program: Program, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[np.ndarray]]:
+def replay(
+    program: Program, inputs: Sequence[Tensor], call: Callable[[Op, Bound], Any] = apply
+) -> tuple[list[Tensor], list[np.ndarray]]:
     """Compute the outputs of a program, and the values of its guards, by calling its operations.
 
     Parameters
@@ -26,11 +28,13 @@ def replay(program: Program, inputs: Sequence[Tensor]) -> tuple[list[Tensor], li
     program : Program
     inputs : sequence of Tensor
         Of the program's shapes and dtypes.
+    call : callable
+        Computes an operation.
     """
     values: dict[int, Tensor] = dict(zip(program.inputs, inputs, strict=True))
     for number, data in program.constants.items():
         values[number] = constant(data, layout_of(data))
-    last, is_recorded = _last_uses(program), is_grad_enabled()
+    last, is_recorded = last_uses(program), is_grad_enabled()
     for position, entry in enumerate(program.entries):
         bound = Bound(
             [values[number] for number in entry.operands],
@@ -38,10 +42,10 @@ def replay(program: Program, inputs: Sequence[Tensor]) -> tuple[list[Tensor], li
             tuple([index_values(values[number]) for number in entry.index_arrays]),
         )
         if entry.records or not is_recorded:
-            result: Any = compute(entry.op, bound)[0]
+            result: Any = call(entry.op, bound)
         else:
             with no_grad():
-                result = compute(entry.op, bound)[0]
+                result = call(entry.op, bound)
         values.update(zip(entry.results, (result,) if isinstance(result, Tensor) else result, strict=True))
         for number in last.get(position, ()):
             del values[number]
@@ -99,7 +103,7 @@ class Replay:
 
     def _found(self, values: list[Any]) -> list[_Step]:
         """Return the steps, by computing them once."""
-        steps, last = [], _last_uses(self.program)
+        steps, last = [], last_uses(self.program)
         for position, entry in enumerate(self.program.entries):
             operands = [constant(values[number], layout_of(values[number])) for number in entry.operands]
             arrays = tuple([np.asarray(values[number]) for number in entry.index_arrays])
@@ -113,7 +117,7 @@ class Replay:
         return steps
 
 
-def _last_uses(program: Program) -> dict[int, list[int]]:
+def last_uses(program: Program) -> dict[int, list[int]]:
     """Return the values that are not used after an entry, by the entry's position."""
     kept = {*program.outputs, *(guard.value for guard in program.guards)}
     last: dict[int, list[int]] = {}

@@ -19,6 +19,7 @@ from tapegrad.ops.table.results import is_part
 from tapegrad.ops.table.rules import cotangents
 from tapegrad.program.calls import Calls, Kind
 from tapegrad.program.numbers import array_of
+from tapegrad.program.walk import Walk
 from tapegrad.recording.plan import Plan
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.sweep.found_entries import FoundEntries
@@ -53,7 +54,7 @@ class Script(NamedTuple):
     """
 
     constants: list[int]
-    steps: list[tuple[Kind, list[int]]]
+    steps: list[tuple[Any, list[int]]]
     results: list[tuple[int, Layout]]
 
 
@@ -64,57 +65,129 @@ class Scripts(Calls):
         super().__init__()
         self._places: dict[Plan, tuple[list[int], list[int]] | None] = {}
         self._scripts: dict[Any, Script | None] = {}
+        self._walk = Walk()
+        self._codes: dict[Plan, int] = {}  # of operations that scripts write, for compiled code
+        self._layouts_of_codes: list[Layout] = []
 
     def walk(self, sweep: Sweep, cts: list[Any]) -> None:
         """Visit the entries that a sweep has found; see `tapegrad.sweep.recorded.run_recorded`."""
-        found = FoundEntries(sweep)
-        for position, entry_id in enumerate(found.order):
-            ct = cts[entry_id] if entry_id >= 0 else None
-            if ct is None:
-                continue
-            node = found.node(entry_id)
-            ids, wanted = found.operands(position, node)
-            values = self._cotangents(node, wanted, ct)
-            if values is None:
-                for own in (entry_id, *ids):
-                    if own >= 0:
-                        cts[own] = self._tensor(cts[own])
-                found.visit(cts, position)
-            else:
-                for operand, value in zip(wanted, values, strict=True):
-                    self._add_to(cts, ids[operand], value)
-            if not found.is_captured(entry_id):
-                cts[entry_id] = None
-        cts[:] = map(self._tensor, cts)
+        with self._walk.of(sweep):
+            self._visit_all(FoundEntries(sweep), cts)
 
-    def _tensor(self, ct: Any) -> Any:
-        return self.constant_of(*ct) if ct.__class__ is Value else ct
+    def _visit_all(self, found: FoundEntries, cts: list[Any]) -> None:
+        walk, count = self._walk, len(found.order)
+        position = count
+        while (position := walk.find_same(position - 1, self._by_identity) + 1) > 0:
+            self._know(found.node(found.order[position - 1])[PLAN_OBJECT])
+        for entry_id, ct in enumerate(cts):
+            if ct is not None:
+                self._give(cts, entry_id)
+        while (position := walk.run(position, self._by_identity, len(self.layouts))) < count:
+            self._take_written()
+            self._visit(found, cts, position)
+            position += 1
+        self._take_written()
+        for entry_id in walk.ids():
+            self._take(cts, entry_id)
 
-    def _add_to(self, cts: list[Any], key: int, value: Value) -> None:
-        before = cts[key]
-        if before is None:
-            cts[key] = value
-        elif before.__class__ is not Value:
-            cts[key] = xp.add(before, self._tensor(value))
+    def _visit(self, found: FoundEntries, cts: list[Any], position: int) -> None:
+        """Visit an entry that compiled code does not serve, or not yet."""
+        entry_id, walk = found.order[position], self._walk
+        node = found.node(entry_id)
+        ids, wanted = found.operands(position, node)
+        given = walk.take(entry_id)
+        values = None if given is None else self._cotangents(node, wanted, value_of(given))
+        if given is not None and (values is None or found.is_captured(entry_id)):
+            walk.give(entry_id, *given)
+        if values is not None:
+            for operand, value in zip(wanted, values, strict=True):
+                self._add_to(walk.same(ids[operand]), value)
+            return
+        touched = {own for own in (entry_id, *ids) if own >= 0}
+        for own in touched:
+            self._take(cts, own)
+        found.visit(cts, position)
+        if not found.is_captured(entry_id):
+            cts[entry_id] = None
+        for own in touched:
+            self._give(cts, own)
+
+    def _take(self, cts: list[Any], entry_id: int) -> None:
+        """Take a cotangent from compiled code."""
+        value = self._walk.take(entry_id)
+        if value is not None:
+            cts[entry_id] = self.constant_of(*value)
+
+    def _give(self, cts: list[Any], entry_id: int) -> None:
+        """Give a cotangent to compiled code; it knows none of several results."""
+        ct, cts[entry_id] = cts[entry_id], None
+        if isinstance(ct, dict):
+            cts[entry_id] = ct
+        if ct is None or cts[entry_id] is not None:
+            self._walk.leave(entry_id, ct is not None)
         else:
+            self._walk.give(entry_id, self.number_of(ct), ct._layout)
+
+    def _add_to(self, entry_id: int, value: Value) -> None:
+        given = self._walk.take(entry_id)
+        if given is not None:
+            before = value_of(given)
             kinds = (xp.add, before.layout, value.layout)
             if kinds not in self._scripts:
                 numbers = [self._stand_in(array_of(own.layout)) for own in (before, value)]
                 one, two = self.constant_of(numbers[0], before.layout), self.constant_of(numbers[1], value.layout)
                 self._scripts[kinds] = self._learned(numbers, lambda: [xp.add(one, two)])
+                self._walk.know_sum(before.layout, value.layout, self._coded(self._scripts[kinds]))
             script = self._scripts[kinds]
             assert script is not None
-            (cts[key],) = self._write_script(script, [before.number, value.number])
+            (value,) = self._write_script(script, [before.number, value.number])
+        self._walk.give(entry_id, *value)
 
-    def _cotangents(self, node: TapeNode, wanted: tuple[int, ...], ct: Any) -> list[Value] | None:
-        """Return the cotangents of the wanted operands of an entry; None if its rules have to be called."""
-        if node_hooks(node) is not None or isinstance(ct, dict):
-            return None
-        if ct.__class__ is not Value:
-            ct = Value(self.number_of(ct), ct._layout)
-        plan = node[PLAN_OBJECT]
+    def _know(self, plan: Plan) -> None:
+        """Find out where the residuals of a plan stand."""
         if plan not in self._places:
             self._places[plan] = _residuals(plan)
+            self._walk.know_plan(plan, self._places[plan])
+
+    def _coded(self, script: Script | None) -> Script | None:
+        """Return a script with numbers for the plans of its operations."""
+        if script is None:
+            return None
+        steps = []
+        for kind, sources in script.steps:
+            if kind.plan not in self._codes:
+                self._codes[kind.plan] = self._walk.know_operation(kind.plan)
+                self._layouts_of_codes.append(kind.layout)
+            steps.append((self._codes[kind.plan], sources))
+        return script._replace(steps=steps)
+
+    def known_result(self, plan: Plan, numbers: tuple[int, ...]) -> int | None:
+        """Return the result of an operation that stands in the list already; None if it does not."""
+        number: int | None = self._results.get((plan, numbers))
+        code = self._codes.get(plan) if number is None else None
+        return number if code is None else self._walk.find(code, numbers)
+
+    def add(self, kind: Kind, numbers: tuple[int, ...]) -> int:
+        """Write down an operation that stands nowhere yet, and return the number of its result."""
+        number = super().add(kind, numbers)
+        code = self._codes.get(kind.plan)
+        if code is not None:
+            self._walk.note(code, numbers, number)
+        return number
+
+    def _take_written(self) -> None:
+        """Take over the operations that compiled code has written."""
+        entries, codes = self._walk.written()
+        self.layouts += [self._layouts_of_codes[code] for code in codes]
+        self.values += entries
+        self.entries += entries
+
+    def _cotangents(self, node: TapeNode, wanted: tuple[int, ...], ct: Value) -> list[Value] | None:
+        """Return the cotangents of the wanted operands of an entry; None if its rules have to be called."""
+        if node_hooks(node) is not None:
+            return None
+        plan = node[PLAN_OBJECT]
+        self._know(plan)
         places = self._places[plan]
         if places is None:
             return None
@@ -124,6 +197,8 @@ class Scripts(Calls):
             key += tuple([repr(node[place]) for place in numbers])
         if key not in self._scripts:
             self._scripts[key] = self._script_of(node, wanted, ct.layout, arrays)
+            weak = [node[place] for place in numbers]
+            self._walk.know_rules(plan, wanted, ct.layout, weak, self._coded(self._scripts[key]))
         script = self._scripts[key]
         found = [self._by_identity.get(id(node[place])) for place in arrays]
         if script is None or None in found:
@@ -131,11 +206,10 @@ class Scripts(Calls):
         return self._write_script(script, [ct.number, *found])  # type: ignore[list-item]
 
     def _write_script(self, script: Script, found: list[int]) -> list[Value]:
-        results = self._results
         found += script.constants
         for kind, sources in script.steps:
             operands = tuple([found[place] for place in sources])
-            number = results.get((kind.plan, operands))
+            number = self.known_result(kind.plan, operands)
             found.append(self.add(kind, operands) if number is None else number)
         return [value_of((found[place], layout)) for place, layout in script.results]
 

@@ -19,6 +19,7 @@ from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
 from tapegrad.program import garbage
 from tapegrad.program.calls import kind_of
+from tapegrad.program.columns import Columns
 from tapegrad.program.placed import with_stacks
 from tapegrad.program.program import Entry, Program, detach_op
 from tapegrad.program.scripts import Scripts
@@ -176,19 +177,19 @@ class Tracer(Scripts):
 
     def program(self, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
         """Return the program; what depends on no input is a constant, unless it is large."""
-        active = set(inputs)
-        constants = {number: value for number, value in self.constants.items() if number not in active}
-        entries = []
-        for entry in Program(self.layouts, inputs, constants, self.entries, outputs, self.guards).cleaned().entries:
-            _, operands, _, arrays, results, _ = entry  # attributes take twice the time
-            if not active.isdisjoint(operands) or not active.isdisjoint(arrays):
-                active.update(results)
-            elif all(self.layouts[number].size <= _SMALL for number in results):
+        count, columns = len(self.layouts), Columns(self.entries)
+        kept = columns.alive(count, [*outputs, *[guard.value for guard in self.guards]])[1]
+        active, is_active = columns.reached(count, inputs, kept)
+        constants = {number: value for number, value in self.constants.items() if not active[number]}
+        for place in np.flatnonzero(kept & ~is_active).tolist():
+            results = self.entries[place].results
+            kept[place] = any(self.layouts[number].size > _SMALL for number in results)
+            if not kept[place]:
                 constants.update({number: np.array(self.value_of(number)) for number in results})
-                continue
-            entries.append(entry)
-        guards = [guard for guard in self.guards if guard.value in active]
-        program = Program(self.layouts, inputs, constants, entries, outputs, guards).cleaned()
+        guards = [guard for guard in self.guards if active[guard.value]]
+        alive, kept = columns.alive(count, [*outputs, *[guard.value for guard in guards]], kept)
+        constants = {number: value for number, value in constants.items() if alive[number]}
+        program = Program(self.layouts, inputs, constants, columns.chosen(kept), outputs, guards)
         program.has_functions = self.has_functions
         return with_stacks(program)
 

@@ -20,6 +20,7 @@ RULES: Final = "rules"  # the list of what rules call
 files: Final = {
     place: {name: file for file, names in found.items() for name in names.split()} for place, found in PLACES.items()
 }
+built_in: Final[dict[str, Any]] = {}  # the ops of these files, also such as the table does not list
 complete: Final[set[str]] = set()  # files that were imported to their end
 _lock = module_lock()
 hold_while_forking(_lock)  # a child that is forked within an import would never get to its end
@@ -75,6 +76,11 @@ class Functions(SimpleNamespace):
 
 class Table(dict[str, Any]):
     """Ops by name. The file in which one stands is imported when it is first asked for."""
+
+    def __setitem__(self, name: str, op: Any) -> None:
+        super().__setitem__(name, op)
+        if op.file:
+            built_in[name] = op
 
     def __missing__(self, name: str) -> Any:
         if load(RULES, name) and name in self:

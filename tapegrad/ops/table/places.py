@@ -152,7 +152,7 @@ PLACES: dict[str, dict[str, str]] = {
         "concat": "cat stack",
         "convolution": "conv2d conv2d_biased",
         "crosses": "cross",
-        "ctc": "log_add_three",
+        "ctc": "ctc_states log_add_three",
         "cumulative": "cumsum prod",
         "determinants": "cofactors det second_cofactors slogdet",
         "diagonals": "diagonal",

@@ -9,7 +9,7 @@ Items that fit to no axis of a batch are computed one by one, in the same loop.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -72,8 +72,17 @@ class Blocked:
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
         key = "\0".join([self._text, *[own.key for own in self._fused]])
-        imports = {name: at for own in self._fused for name, at in own.imports.items()}
-        return address_of_ir("program", key, lambda: linked(self._text, self._fused), SYMBOL, imports=imports)
+        return address_of_ir("program", key, lambda: self.ir, SYMBOL, imports=self.imports)
+
+    @property
+    def ir(self) -> str:
+        """LLVM's text."""
+        return linked(self._text, self._fused)
+
+    @property
+    def imports(self) -> Mapping[str, int]:
+        """Functions that the text calls."""
+        return {name: at for own in self._fused for name, at in own.imports.items()}
 
     def source(self) -> str:
         """Return the stages of a block as readable code."""

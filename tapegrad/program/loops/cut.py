@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tapegrad.program.columns import Columns
 from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops.find import kind_of
 from tapegrad.program.loops.places import nbytes_of
@@ -54,10 +55,8 @@ class Cutter:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._users: dict[int, set[int]] = {}
-        for place, entry in enumerate(program.entries):
-            for number in (*entry.operands, *entry.index_arrays):
-                self._users.setdefault(number, set()).add(place)
+        self._places, self._ends = Columns(program.entries).users(len(program.layouts))
+        self._known: dict[int, set[int]] = {}  # the users of values that somebody asked for
         self._results = {*program.outputs, *(guard.value for guard in program.guards)}
 
     def absorb(self, found: Mapping[int, Group]) -> set[int]:
@@ -67,7 +66,7 @@ class Cutter:
             for place in group.places:
                 self._drop(place, left)
             for number in group.inputs:
-                self._users.setdefault(number, set()).add(last)
+                self._users(number).add(last)
         for place in range(len(entries) - 1, -1, -1):
             if place in left and not any(self.users(number) for number in entries[place].results):
                 self._drop(place, left)
@@ -77,11 +76,17 @@ class Cutter:
         left.discard(place)
         entry = self.program.entries[place]
         for number in (*entry.operands, *entry.index_arrays):
-            self._users[number].discard(place)
+            self._users(number).discard(place)
+
+    def _users(self, number: int) -> set[int]:
+        if number not in self._known:
+            start = int(self._ends[number - 1]) if number else 0
+            self._known[number] = set(self._places[start : int(self._ends[number])].tolist())
+        return self._known[number]
 
     def users(self, number: int) -> set[int]:
         """Return the entries that take a value; -1 stands for the program's own results."""
-        return self._users.get(number, set()) | ({-1} if number in self._results else set())
+        return self._users(number) | ({-1} if number in self._results else set())
 
     def components(self, places: Sequence[int]) -> list[list[int]]:
         """Return entries in parts, of which none takes what another one computes."""

@@ -43,8 +43,9 @@ def defer(loop: Loop, places: Places, outside: Iterable[int]) -> tuple[Loop, lis
         The values that are used by entries outside of the loop.
     """
     stages: list[Straight] = []
-    used = {place for number in outside for place in places.of(int(number)) if place.base == ARENA}
-    for found in _sums(loop.body):
+    sums = _sums(loop.body)
+    used = {place for number in outside for place in places.of(int(number)) if place.base == ARENA} if sums else set()
+    for found in sums:
         made = _deferred(loop, found, places, used)
         if made is not None:
             loop, stage = made

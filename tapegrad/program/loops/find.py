@@ -6,7 +6,7 @@ stretch is periodic where both repeat.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -83,13 +83,12 @@ class _Sequence:
         self.back = np.ascontiguousarray(whole.T)  # a row for each operand
 
     def is_periodic(self, low: int, high: int, period: int) -> np.ndarray:
-        """Return for each entry from one on whether it, and the two a period and two periods later, are alike.
+        """Return for each entry from one on whether its operands, and those one and two periods later, are alike.
 
         An operand is alike if it is a constant, stands equally far back, or is the same; or if it moves equally far.
         """
         first, second, third = (slice(low + k * period, high - (2 - k) * period) for k in range(3))
-        good: np.ndarray = self.tokens[first] == self.tokens[second]
-        good &= self.tokens[second] == self.tokens[third]
+        good = np.ones(max(0, high - low - 2 * period), np.bool_)
         for back in self.back:
             one, two, three = back[first], back[second], back[third]
             step = two - one
@@ -120,12 +119,14 @@ def _find(sequence: _Sequence, low: int, high: int) -> list[Run]:
 
 def _longest(sequence: _Sequence, low: int, high: int, period: int) -> Run | None:
     """Return the longest run of a period in a stretch; None if none is long enough."""
-    best: Run | None = None
-    for start, count in _stretches(sequence.is_periodic(low, high, period)):
-        turns = (count + 2 * period) // period
-        is_long = turns >= TURNS and turns * period >= _ENTRIES
-        if is_long and (best is None or turns > best.turns):
-            best = Run(low + start, period, turns)
+    tokens, best, fewest = sequence.tokens[low:high], None, max(TURNS, -(-_ENTRIES // period))
+    for first, length in _stretches(tokens[:-period] == tokens[period:], (fewest - 1) * period):
+        begin = low + first
+        good = sequence.is_periodic(begin, begin + length + period, period)
+        for start, count in _stretches(good, (fewest - 2) * period):
+            turns = count // period + 2
+            if best is None or turns > best.turns:
+                best = Run(begin + start, period, turns)
     return best
 
 
@@ -142,7 +143,9 @@ def _distances(tokens: np.ndarray) -> list[tuple[int, int]]:
     return sorted((int(distance), int(counts[distance])) for distance in most if counts[distance])
 
 
-def _stretches(good: np.ndarray) -> Sequence[tuple[int, int]]:
-    """Return where stretches of true elements begin, and how many elements they have."""
+def _stretches(good: np.ndarray, fewest: int) -> Iterator[tuple[int, int]]:
+    """Yield where stretches of true elements begin, and how many elements they have, if these are not too few."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], good, [False]]).astype(np.int8)))
-    return [(int(begin), int(end - begin)) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
+    lengths = edges[1::2] - edges[::2]
+    for place in np.flatnonzero(lengths >= fewest).tolist():
+        yield int(edges[2 * place]), int(lengths[place])

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.program.columns import Columns
 from tapegrad.program.loops.find import TURNS, kind_of
-from tapegrad.program.program import Entry, Program
+from tapegrad.program.program import Program
 
 _FEW: Final = 8  # operands
 
@@ -32,15 +33,20 @@ class Listing:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        count, codes = len(program.layouts), _Codes(program)
-        self.tokens = np.array([codes.of(entry) for entry in program.entries], np.int64)
-        operands = [own.operands + own.index_arrays for own in program.entries]
-        counts = np.bincount(self.tokens) if operands else self.tokens
-        most = max([_FEW, *[len(own) for own, token in zip(operands, self.tokens.tolist(), strict=True)
-                            if len(own) > _FEW and counts[token] >= TURNS]])  # fmt: skip
-        self._long = {place: own for place, own in enumerate(operands) if len(own) > most}
-        self.operands = _rows([own[:most] for own in operands])
-        self.results = _rows([own.results for own in program.entries])
+        count, columns = len(program.layouts), Columns(program.entries)
+        codes, examples = columns.kinds(program.layouts)
+        by_kind: dict[Any, int] = {}
+        kinds = [kind_of(program, program.entries[place]) for place in examples]
+        self.tokens = np.array([by_kind.setdefault(kind, len(by_kind)) for kind in kinds], np.int64)[codes]
+        counts, takes = np.bincount(self.tokens), columns.counts[:, :2].sum(1)
+        alike = takes[(takes > _FEW) & (counts[self.tokens] >= TURNS)]
+        most = int(max(_FEW, alike.max(initial=0)))
+        self._long = {
+            place: columns.numbers[columns.starts[place] :][: takes[place]].tolist()
+            for place in np.flatnonzero(takes > most).tolist()
+        }
+        self.operands = _rows(columns.numbers, columns.starts, np.minimum(takes, most))
+        self.results = _rows(columns.numbers, columns.starts + takes, columns.counts[:, 2])
         self.made_at, self.made_as = np.full(count, -1, np.int64), np.zeros(count, np.int64)
         places, which = np.nonzero(self.results >= 0)
         self.made_at[self.results[places, which]], self.made_as[self.results[places, which]] = places, which
@@ -62,28 +68,10 @@ class Listing:
         return used
 
 
-class _Codes:
-    """Integers for kinds of entries; most entries share their attributes and layouts with one that was seen."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._by_identity: dict[Any, int] = {}
-        self._by_kind: dict[Any, int] = {}
-
-    def of(self, entry: Entry) -> int:
-        layouts = self._program.layouts
-        op, operands, attrs, arrays, results, _ = entry
-        key = id(op), id(attrs), len(arrays), *[id(layouts[own]) for own in (*operands, *arrays, *results)]
-        code = self._by_identity.get(key)
-        if code is None:
-            kind = kind_of(self._program, entry)
-            code = self._by_identity[key] = self._by_kind.setdefault(kind, len(self._by_kind))
-        return code
-
-
-def _rows(numbers: Sequence[tuple[int, ...]]) -> np.ndarray:
-    """Return tuples as rows of an array, with -1 behind the last item."""
-    lengths = np.array([len(own) for own in numbers], np.int64)
-    rows = np.full((len(numbers), max(1, int(lengths.max(initial=0)))), -1, np.int64)
-    rows[np.arange(rows.shape[1]) < lengths[:, None]] = [number for own in numbers for number in own]
+def _rows(numbers: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return stretches of numbers as rows of an array, with -1 behind the last number of each."""
+    rows = np.full((len(starts), max(1, int(counts.max(initial=0)))), -1, np.int64)
+    for place, column in enumerate(rows.T):
+        has = np.flatnonzero(counts > place)
+        column[has] = numbers[starts[has] + place]
     return rows

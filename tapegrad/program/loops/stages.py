@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,12 +13,14 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse import LIMIT, Fused, Refused, fuse
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
 from tapegrad.program.loops.buffers import Buffers
+from tapegrad.program.loops.checkpointed import CheckpointedCode
 from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut
 from tapegrad.program.loops.deferred import defer
 from tapegrad.program.loops.driver import SYMBOL, Driver, Straight, driver_text, linked
 from tapegrad.program.loops.find import TURNS, Run, find_runs
 from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import Place, Places, nbytes_of, offset_of_row, place_of_row
+from tapegrad.program.loops.scans import Scanned
 from tapegrad.program.loops.stops import Stop
 from tapegrad.program.native import Native
 from tapegrad.program.native.groups import is_cut, without_copies
@@ -36,7 +39,7 @@ class Staged(Driver):
         self,
         program: Program,
         stages: Sequence[Straight | Loop],
-        codes: Sequence[Fused | Stop | Staged],
+        codes: Sequence[Any],
         places: Places,
     ) -> None:
         if places.arena_bytes > _ARENA:
@@ -73,7 +76,7 @@ class Staged(Driver):
         """Return what was done with the program, a line for each stage."""
         lines = []
         for stage, own in zip(self.stages, self.codes, strict=True):
-            if isinstance(own, Stop | Native):
+            if isinstance(own, Stop | Native | Scanned | CheckpointedCode):
                 lines += own.explain()
                 continue
             body = stage.body
@@ -132,10 +135,21 @@ def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool
                 places.add(part.result, Place(place.base, place.offset + part.offset))
         else:
             stages.append(_placed(part[0], places))
-            codes.append(part[1])
+            codes.append(_with_turns(part[1]))
         for number in last.get(position, ()):
             places.release(places.of(number)[0], nbytes_of(program, number))
     return Staged(program, stages, codes, places)
+
+
+def _with_turns(code: Code) -> Code | Scanned | CheckpointedCode:
+    """Return the code of a loop that is an operation, in place of a call of it."""
+    if not isinstance(code, Stop) or code.entry.op.family != "scan":
+        return code
+    try:
+        kind = Scanned if "scan" in code.entry.attrs else CheckpointedCode
+        return kind(code.program, functools.partial(code_of, in_loops=True))
+    except Refused:
+        return code
 
 
 def _last_uses(program: Program, parts: Sequence[Alias | tuple[Part, Code]]) -> dict[int, list[int]]:

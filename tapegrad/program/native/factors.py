@@ -22,7 +22,7 @@ from tapegrad.program.native.views import contiguous
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry
 
-__all__ = ["FACTORS"]
+__all__ = ["FACTORS", "bytes_of_integers"]
 
 Write = Callable[[Code, list[Matrix], list[str]], None]
 
@@ -242,7 +242,7 @@ def _determinant(code: Code, n: int, factors: str, pivots: str) -> str:
 
 def _turned(code: Code, pivots: str, at: str) -> str:
     """Return -1 if a row was exchanged, else 1."""
-    text, kind = code.text, f"i{8 * _bytes_of_integers()}"
+    text, kind = code.text, f"i{8 * bytes_of_integers()}"
     place = text.op(f"getelementptr {kind}, ptr {pivots}, i64 {at}")
     pivot = text.op(f"load {kind}, ptr {place}, align 4")
     row = text.op(f"add i64 {at}, 1")
@@ -321,7 +321,7 @@ def _svd(code: Code, entry: Entry) -> Native | None:
 
 
 @functools.cache
-def _bytes_of_integers() -> int:
+def bytes_of_integers() -> int:
     """Return how many bytes an integer has in the library whose routines are called."""
     swap, pivots, info = np.array([[0.0, 1.0], [1.0, 0.0]]), np.zeros(2, np.int64), np.zeros(1, np.int64)
     two = np.array([2])

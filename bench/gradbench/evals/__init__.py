@@ -1,0 +1,1 @@
+"""The functions that GradBench's evals ask for."""

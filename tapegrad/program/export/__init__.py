@@ -1,0 +1,1 @@
+"""Programs outside of Python: in code that Numba compiles, and as object code for C."""

@@ -1,0 +1,114 @@
+"""Values that the text of programs writes as calls: arrays, dtypes, named tuples, batches; checked when made."""
+
+from __future__ import annotations
+
+import base64
+import keyword
+import math
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.ops.parts import Part
+from tapegrad.program.batch import Batch, batch_of
+from tapegrad.program.program import Program
+
+__all__ = ["MAKERS", "array_text", "dtype_of"]
+
+_FEW: Final = 8  # elements of an array that are written as numbers
+_DTYPES: Final[Mapping[Any, np.dtype]] = {np.dtype(own).name: np.dtype(own) for own in TORCH_NAMES}
+
+
+def array_text(array: np.ndarray) -> str:
+    """Return an array: a few numbers as they are, else the bytes of all as base64."""
+    if array.size <= _FEW and array.dtype.kind in "fiub" and np.isfinite(array).all():
+        data = str(tuple(array.reshape(-1).tolist()))
+    else:
+        data = f'"{base64.b64encode(array.tobytes()).decode()}"'
+    return f'array("{array.dtype.name}", {list(array.shape)}, {data})'
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= 64 and all(type(own) is int and own >= 0 for own in value)
+
+
+def _array(dtype: str, shape: list[int], data: str | tuple[Any, ...]) -> np.ndarray:
+    kind = dtype_of(dtype)
+    if not _is_shape(shape):
+        raise ValueError(f"{shape!r} is no shape")
+    if isinstance(data, tuple):
+        if not all(isinstance(own, (bool, int, float)) for own in data) or math.prod(shape) != len(data):
+            raise ValueError(f"an array {dtype}{shape} has {math.prod(shape)} numbers, not {len(data)}")
+        return np.array(data, kind).reshape(shape)
+    raw = base64.b64decode(data, validate=True)
+    if math.prod(shape) * kind.itemsize != len(raw):
+        raise ValueError(f"an array {dtype}{shape} has {math.prod(shape) * kind.itemsize} bytes, not {len(raw)}")
+    if kind.kind == "b" and raw.strip(b"\0\1"):
+        raise ValueError("an array of truth values has other bytes than 0 and 1")
+    return np.frombuffer(bytearray(raw), kind).reshape(shape)
+
+
+def dtype_of(name: Any) -> np.dtype:
+    """Return the dtype of a name."""
+    found: np.dtype | None = _DTYPES.get(name)
+    if found is None:
+        raise ValueError(f"{name!r} is no dtype")
+    return found
+
+
+def _scalar(array: Any) -> Any:
+    if not isinstance(array, np.ndarray) or array.ndim:
+        raise ValueError("a scalar has no dimensions")
+    return array[()]
+
+
+def _part(shape: Any, strides: Any, offset: Any, of_real: Any) -> Part:
+    part = Part(shape, strides, offset, of_real)
+    if not (
+        type(shape) is tuple and type(strides) is tuple and all(type(own) is int for own in (*shape, *strides, offset))
+        and len(shape) == len(strides) and min(shape, default=0) >= 0 and type(of_real) is bool
+    ):  # fmt: skip
+        raise ValueError(f"{part} is no part of an array")
+    return part
+
+
+def _named(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    words = (name, *fields)
+    if not all(type(own) is str and own.isidentifier() and not keyword.iskeyword(own) for own in words):
+        raise ValueError(f"a named tuple has identifiers as names, not {words}")
+    kind: Any = namedtuple(name, fields)  # type: ignore[misc]
+    return kind._make(values)
+
+
+def _batch(ways: tuple[Program, ...], mapped: tuple[bool, ...], flags: bool) -> Batch:
+    if not ways or not all(isinstance(way, Program) for way in ways) or type(flags) is not bool:
+        raise ValueError("a batch has programs")
+    if type(mapped) is not tuple or {type(own) for own in mapped} != {bool} or True not in mapped:
+        raise ValueError("a batch says of each input whether it has the items, and one has")
+    kinds = {
+        tuple([(way.layouts[number].shape, way.layouts[number].dtype) for number in (*way.inputs, *way.outputs)])
+        for way in ways
+    }
+    if len(kinds) > 1 or len(ways[0].inputs) != len(mapped) or any(way.guards for way in ways):
+        raise ValueError("the programs of a batch have the same inputs and outputs, and no guards")
+    outputs = [ways[0].layouts[number] for number in ways[0].outputs]
+    if not outputs or (flags and (outputs[-1].shape, outputs[-1].dtype) != ((), np.dtype(bool))):
+        raise ValueError("the last output of a batch with ways says whether an item takes one of them")
+    if len(ways) > 1 and not flags:
+        raise ValueError("a batch of several ways has flags")
+    return batch_of(ways, mapped, flags)
+
+
+MAKERS: Final[dict[str, Callable[..., Any]]] = {
+    "complex": complex,
+    "bytes": bytes.fromhex,
+    "array": _array,
+    "scalar": _scalar,
+    "dtype": dtype_of,
+    "Part": _part,
+    "named": _named,
+    "batch": _batch,
+}

@@ -1,0 +1,34 @@
+"""The operations of programs by name, those that are no public functions among them."""
+
+from __future__ import annotations
+
+import tapegrad.program.batched  # noqa: F401  # installs how batches compute
+from tapegrad.ops.table.loading import built_in, load_all
+from tapegrad.ops.table.op import Op
+from tapegrad.program.batch import batch_op, takes_way_op
+from tapegrad.program.program import detach_op
+
+__all__ = ["operation"]
+
+_OF_PROGRAMS = {own.name: own for own in (detach_op, takes_way_op)}
+
+
+def operation(name: str, n_operands: int, n_results: int) -> Op:
+    """Return an operation.
+
+    Raises
+    ------
+    ValueError
+        If there is none of this name, or it has other numbers of operands or results.
+    """
+    op: Op | None = batch_op(n_operands, n_results) if name == "vmap" else _OF_PROGRAMS.get(name) or built_in.get(name)
+    if op is None:
+        load_all()
+        op = built_in.get(name)
+    if op is None:
+        raise ValueError(f"there is no operation {name[:40]!r}")
+    if not op.variadic and len(op.operands) != n_operands:
+        raise ValueError(f"{name}() takes {len(op.operands)} operands, not {n_operands}")
+    if len(op.results) != n_results:
+        raise ValueError(f"{name}() has {len(op.results)} results, not {n_results}")
+    return op

@@ -1,0 +1,1 @@
+"""Sparse derivatives: patterns from programs, colourings, and matrices of `scipy.sparse`."""
