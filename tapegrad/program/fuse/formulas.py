@@ -16,7 +16,7 @@ from tapegrad.program.fuse import shares
 from tapegrad.program.fuse.scalars import WHOLES, Node, Refused
 from tapegrad.vmath.functions import FORMULAS
 
-__all__ = ["TABLE", "of_op", "of_ufunc", "rebound"]
+__all__ = ["TABLE", "of_op", "of_ufunc", "rebound", "where"]
 
 Formula = Callable[..., Any]
 
