@@ -107,3 +107,26 @@ def test_losses_of_networks_are_those_of_eager_and_of_torch(name: str, dtype: st
     for tool in ("tapegrad", "torch") if installed("torch") else ("tapegrad",):
         step = training.step_of(tool, name, dtype)
         np.testing.assert_allclose(losses, [step().item() for _ in losses], rtol=tolerance, err_msg=tool)
+
+
+def test_gradients_are_clipped_in_the_program() -> None:
+    def losses(is_compiled: bool) -> list[float]:
+        tg.manual_seed(0)
+        layer = tg.nn.Linear(4, 3)
+        own = tg.optim.SGD(layer.parameters(), lr=0.5)
+
+        def step(x: Any) -> Any:
+            own.zero_grad()
+            loss = (layer(x) ** 2).sum()
+            loss.backward()
+            norm = tg.nn.utils.clip_grad_norm_(layer.parameters(), 1.0, error_if_nonfinite=True)
+            own.step()
+            return loss, norm
+
+        call = tg.compile(step) if is_compiled else step
+        found = [part.item() for _ in range(6) for part in call(tg.ones(2, 4))]
+        if is_compiled:
+            assert call.programs  # type: ignore[attr-defined]
+        return found
+
+    np.testing.assert_allclose(losses(True), losses(False), rtol=1e-5)

@@ -347,3 +347,21 @@ def test_random_programs(program: RandomProgram) -> None:
         except (TracingError, Refused, RuntimeError):
             return
         assert_near(call(traced, code, arrays), expected, 1e6, least=1.0)  # terms may cancel
+
+
+@pytest.mark.parametrize("turns", [4, 7])
+def test_sums_of_what_indices_that_repeat_put_into_long_rows(turns):
+    """Two of the indices are the same, so the gradient's elements are added, one by one; their sum was taken twice."""
+    scores = np.random.default_rng(0).normal(size=(turns, 28))
+
+    def chain(x):
+        s = tg.log_softmax(x, 1)[:, np.array([0, 5, 0])]
+        o = s[0]
+        for k in range(1, turns):
+            o = tg.logaddexp(o, o.flip(-1)) + s[k]
+        return o[2]
+
+    def second(f):
+        return tg.func.grad(lambda x: (tg.func.grad(f)(x) ** 2).sum())(tg.tensor(scores)).numpy()
+
+    np.testing.assert_allclose(second(tg.compile(chain)), second(chain), rtol=1e-9, atol=1e-15)

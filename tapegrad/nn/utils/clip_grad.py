@@ -9,9 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.modes import no_grad
+from tapegrad.ops.concat import stack
 from tapegrad.ops.creation import made
 from tapegrad.ops.fill import zeros
+from tapegrad.ops.norms import vector_norm
+from tapegrad.ops.numbers import isfinite
 from tapegrad.tensor import Tensor
 
 Tensors = Tensor | Iterable[Tensor]
@@ -64,15 +68,18 @@ def get_total_norm(
     several, order = [tensors] if isinstance(tensors, Tensor) else list(tensors), float(norm_type)
     if not several:
         return zeros(())
-    norms = [_norm(own._data, order) for own in several]
-    total = np.asarray(_norm(np.array(norms, norms[0].dtype), order))
-    if error_if_nonfinite and not np.isfinite(total):
+    if modes.tracer() is not None:  # in a function that is traced operations are written down
+        total = vector_norm(stack([vector_norm(own, order) for own in several]), order)
+    else:
+        norms = [_norm(own._data, order) for own in several]
+        total = made(np.asarray(_norm(np.array(norms, norms[0].dtype), order)))
+    if error_if_nonfinite and not isfinite(total):
         raise RuntimeError(
             f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be clipped. "
             "To disable this error and scale the gradients by the non-finite norm anyway, set "
             "`error_if_nonfinite=False`"
         )
-    return made(total)
+    return total
 
 
 @no_grad()

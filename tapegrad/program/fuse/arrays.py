@@ -48,6 +48,8 @@ class Array:
 
     def __init__(self, space: Maker, nodes: np.ndarray, shape: tuple[int, ...], axes: Axes, dtype: Any) -> None:
         self.space, self.nodes, self.shape, self.axes, self.dtype = space, nodes, shape, axes, np.dtype(dtype)
+        if nodes.size != math.prod([n for n, axis in zip(shape, axes, strict=True) if axis is None]):
+            raise Refused("its elements are held one by one along an axis")  # a mistake of ours: better slow than wrong
 
     @property
     def ndim(self) -> int:

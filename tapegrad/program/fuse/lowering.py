@@ -234,7 +234,7 @@ class _Lowering:
             raise error
         made = np.empty(image.shape, object)
         made.reshape(-1)[:] = total
-        return Array(self.space, made, image.shape, self.space.fresh(image.shape), x.dtype)
+        return Array(self.space, made, image.shape, (None,) * made.ndim, x.dtype)
 
     def elementwise(self, entry: Entry, operands: list[Array]) -> Array:
         """Return the results of an elementwise operation: its operands in a common dtype, then its formula."""
