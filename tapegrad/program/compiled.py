@@ -10,8 +10,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from tapegrad import dtypes, modes
 from tapegrad.dtypes import default_dtype
 from tapegrad.func.level import array_of
@@ -24,9 +22,9 @@ from tapegrad.program.entry import Dispatch, Input, Output, Variant, make_entry
 from tapegrad.program.limits import limited
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
-from tapegrad.program.signature import signature_of
+from tapegrad.program.signature import INPUTS, class_of, signature_of
 from tapegrad.program.trace import Traced, trace
-from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
 #: How many programs a function may have for one signature: one for each way through its branches.
@@ -127,7 +125,7 @@ class Compiled:
         leaves = list(args) if is_flat else flatten((args, kwargs))
         if any(leaf.__class__ is Traced for leaf in leaves):
             return self.function(*args, **kwargs)  # a part of the program that is being traced
-        places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, _VALUES)]
+        places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, INPUTS)]
         inputs = [as_tensor(leaves[place]) for place in places]
         is_recorded = modes.is_grad_enabled()
         wanted = [own.requires_grad and is_recorded for own in inputs]
@@ -136,7 +134,7 @@ class Compiled:
             tuple(places),
             tuple([(own.shape, own.dtype) for own in inputs]),
             tuple(wanted),
-            tuple([(leaf.__class__, leaf) for leaf in leaves if not isinstance(leaf, _VALUES)]),
+            tuple([(leaf.__class__, leaf) for leaf in leaves if not isinstance(leaf, INPUTS)]),
             default_dtype(),
         )
         has_arrays = bool(inputs) and not any(isinstance(leaves[place], Tensor) for place in places)
@@ -182,8 +180,8 @@ class Compiled:
         layouts = [version.program.layouts[number] for number in version.program.inputs]
         wanted, kinds, count = list(leaves), [], 0
         for place, leaf in enumerate(leaves):
-            if isinstance(leaf, _VALUES):
-                kind = _kind(leaf, layouts[count])
+            if isinstance(leaf, INPUTS):
+                kind = class_of(leaf, layouts[count])
                 if kind is None:
                     return
                 wanted[place] = Input(kind, layouts[count])
@@ -224,7 +222,7 @@ class Compiled:
     ) -> Version:
         returned: list[Any] = []
 
-        given = [None if isinstance(leaf, _VALUES) else leaf for leaf in leaves]
+        given = [None if isinstance(leaf, INPUTS) else leaf for leaf in leaves]
         tree = rebuild(tree, given)  # without the arguments, which would be kept
 
         def call(*tensors: Tensor) -> list[Tensor]:
@@ -281,10 +279,6 @@ class Compiled:
         versions = [version.run for versions in self._versions.values() for version in versions or ()]
         return "\n\n".join(run.explain() for run in (*versions, *self._refused))
 
-    def memory(self) -> list[Any]:
-        """Return what each program keeps in memory, the latest first; see `Program.memory`."""
-        return [program.memory() for program in self.programs]
-
     def source(self) -> str:
         """Return the loops of the programs as readable code."""
         return "\n\n".join(version.run.source() for versions in self._versions.values() for version in versions or ())
@@ -300,19 +294,6 @@ def _forget_variants() -> None:
 
 
 dtypes.on_change.append(_forget_variants)
-
-
-def _kind(leaf: Any, layout: Layout) -> type | None:
-    """Return which arguments a compiled entry takes in the place of this one; None if it takes no such ones."""
-    kind: type = leaf.__class__
-    if kind is np.ndarray or issubclass(kind, Tensor):
-        return kind
-    if kind is float or kind is complex:
-        return kind if layout.dtype == kind else None
-    return np.ndarray if isinstance(leaf, np.generic) else None
-
-
-_VALUES: Final = (Tensor, np.ndarray, np.generic, float, complex)
 
 
 def compile(function: Callable[..., Any] | None = None, *, memory: int | None = None) -> Any:
