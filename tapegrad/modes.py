@@ -95,6 +95,12 @@ def interceptor() -> Interceptor | None:
     return getattr(_local, "interceptor", None) if mode.value & INTERCEPTORS else None
 
 
+def tracer() -> Any:
+    """Return this thread's interceptor if it is a trace, which follows writes and what is read from outside."""
+    own = interceptor()
+    return own if hasattr(own, "overwrite") else None
+
+
 def is_traced() -> bool:
     """Whether this thread traces a function: `tapegrad.program.trace`."""
     return hasattr(interceptor(), "looked")

@@ -154,7 +154,8 @@ class Scan:
         return _op(n_operands, n_results, n_residuals, len(self.kept), self.condition is not None)
 
 
-_OPTIONS: Final = ("reverse", "counted", "condition", "kept", "slots")
+_DEFAULTS: Final[dict[str, Any]] = {"reverse": False, "counted": False, "kept": (), "slots": 0}
+_OPTIONS: Final = ("condition", *_DEFAULTS)
 _scans: Final[WeakValueDictionary[Hashable, Scan]] = WeakValueDictionary()
 
 
@@ -163,6 +164,7 @@ def scan_of(
 ) -> Scan:
     """Return a loop: the same one for equal programs, so that what is known of it is found."""
     body, condition = body.compact(), options.pop("condition", None)
+    options = _DEFAULTS | options
     if condition is not None:
         condition = condition.compact()
     known = None if condition is None else condition.key()

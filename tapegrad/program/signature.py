@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
-
-import numpy as np
+from typing import Any
 
 from tapegrad.func.trees import flatten, rebuild
 from tapegrad.runtime.named_tuples import NamedTuple
-from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
-__all__ = ["INPUTS", "Signature", "Slot", "class_of", "signature_of"]
-
-#: Classes of arguments that are inputs of programs.
-INPUTS: Final = (Tensor, np.ndarray, np.generic, float, complex)
-
-
-def class_of(leaf: Any, layout: Layout) -> type | None:
-    """Return which arguments a compiled entry takes in the place of this one; None if it takes no such ones."""
-    kind: type = leaf.__class__
-    if kind is np.ndarray or issubclass(kind, Tensor):
-        return kind
-    if kind is float or kind is complex:
-        return kind if layout.dtype == kind else None
-    return np.ndarray if isinstance(leaf, np.generic) else None
+__all__ = ["Signature", "Slot", "signature_of"]
 
 
 class Slot:
