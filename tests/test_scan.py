@@ -447,3 +447,24 @@ def test_errors(number: int, compiled: bool) -> None:
     with pytest.raises(kind) as caught:
         (tg.compile(lambda x: (call(), x)[1]))(np.ones(2)) if compiled else call()
     assert words in str(caught.value)
+
+
+def test_turns_that_do_more_than_to_compute() -> None:
+    """They are traced one by one: random numbers are drawn anew in each turn, and writes outside happen."""
+    total = tg.zeros(3)
+
+    def step(c: Any, _: Any) -> Any:
+        total.add_(c.detach())
+        return c * 0.5 + tg.randn(3), None
+
+    def f(x: Any) -> Any:
+        return func.scan(step, x, length=7)[0]
+
+    found = []
+    for call in (f, tg.compile(f)):
+        for seed in range(2):
+            total.zero_()
+            tg.manual_seed(seed)
+            found.append((call(tg.ones(3)).numpy(), total.numpy().copy()))
+    for one, two in zip(found[:2], found[2:], strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)
