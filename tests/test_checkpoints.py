@@ -119,7 +119,7 @@ def test_gradients(program: Callable[..., Any], memory: int) -> None:
         for p, x in ((P, 0.3), (P * 0.9, 0.7)):
             for found, wanted in zip(compiled(p, x, xs), f(p, x, xs), strict=True):
                 np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)
-        (made,) = compiled.memory()
+        made = compiled.programs[0].memory()
         assert compiled.programs[0].run.fused is not None
         if memory == 0 or (memory < 1000 and length == 200):
             assert 0 < made.checkpoints <= max(memory, 48)
@@ -165,7 +165,7 @@ def test_a_million_turns_in_the_memory_of_a_thousand() -> None:
 
     compiled, plain = tg.compile(func.grad(f), memory=1000 * 16), tg.compile(func.grad(f))
     assert compiled(0.9) == plain(0.9)
-    (small,), (large,) = compiled.memory(), plain.memory()
+    small, large = compiled.programs[0].memory(), plain.programs[0].memory()
     assert small.total < 20_000 < 8_000_000 <= large.residuals
     assert "from 1000 checkpoints" in compiled.explain()
 
@@ -174,7 +174,7 @@ def test_memory_is_a_table() -> None:
     xs = np.linspace(-1, 1, 100)
     compiled = tg.compile(derivative(ahead, 1))
     compiled(P, 0.3, xs)
-    (made,) = compiled.memory()
+    made = compiled.programs[0].memory()
     assert made.inputs == made.outputs == 16 + 8 + 800
     assert made.residuals == 800 <= made.arena  # of `a`: `b` is only scaled and added up
     assert made.checkpoints == 0
@@ -190,7 +190,7 @@ def test_memory_is_a_table() -> None:
 
     found = tg.compile(func.grad(stepwise))  # a loop that is found in the list
     found(0.7)
-    assert found.memory()[0].residuals > 0
+    assert found.programs[0].memory().residuals > 0
     with pytest.raises(ValueError, match="memory must be a number of bytes, got -1"):
         tg.compile(stepwise, memory=-1)
 
@@ -227,7 +227,7 @@ def test_checkpoints_of_utils_in_programs() -> None:
     for point in (x, -3 * x + 1, x * 0.1 - 1):
         np.testing.assert_allclose(thrifty(point), plain(point), rtol=1e-9, atol=1e-12)
         kept(point)
-    assert thrifty.memory()[0].arena < 0.75 * kept.memory()[0].arena
+    assert thrifty.programs[0].memory().arena < 0.75 * kept.programs[0].memory().arena
     second = func.grad(lambda x: tg.sin(func.grad(lambda x: _segments(x, again))(x)).sum())
     wanted = func.grad(lambda x: tg.sin(plain(x)).sum())(x)
     np.testing.assert_allclose(tg.compile(second)(x), wanted, rtol=1e-8, atol=1e-10)

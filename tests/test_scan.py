@@ -313,6 +313,38 @@ def test_many_turns_are_traced_once() -> None:
     np.testing.assert_allclose([value, slope], [x, 0.0], atol=1e-12)
 
 
+def until_in_scan(x: Any) -> Any:
+    def step(c: Any, t: Any) -> Any:
+        a = c * c + 1
+        root = func.while_loop(lambda y: abs(y * y - a) > 1e-11, lambda y: 0.5 * (y + a / y), a)
+        return root * 0.7 + t * x, root
+
+    last, rows = func.scan(step, x, np.linspace(0.0, 1.0, 9))
+    return last + rows.sum()
+
+
+def batch_in_scan(x: Any) -> Any:
+    def step(c: Any, _: Any) -> Any:
+        new = func.vmap(lambda u: func.scan(lambda s, _: (tg.sin(s) * x + u, None), u, length=6)[0])(c)
+        return new, new.sum()
+
+    last, rows = func.scan(step, tg.linspace(0, 1, 12) * x, length=7)
+    return last.sum() + rows.sum()
+
+
+@pytest.mark.parametrize("program", [until_in_scan, batch_in_scan])
+@pytest.mark.parametrize("order", range(3))
+def test_loops_in_loops(program: Callable[..., Any], order: int) -> None:
+    f = program
+    for _ in range(order):
+        f = func.grad(f)
+    compiled = tg.compile(f)
+    for x in (0.5, 0.8):
+        np.testing.assert_allclose(compiled(x), f(x), rtol=1e-9)
+    assert compiled.programs[0].run.fused is not None
+    assert any(entry.op.name == "scan" for entry in compiled.programs[0].entries)
+
+
 def test_many_values() -> None:
     """More than an entry of the tape has residuals for: they are packed."""
     scales = {f"w{k}": 0.1 * k + 0.1 for k in range(12)}
@@ -415,3 +447,24 @@ def test_errors(number: int, compiled: bool) -> None:
     with pytest.raises(kind) as caught:
         (tg.compile(lambda x: (call(), x)[1]))(np.ones(2)) if compiled else call()
     assert words in str(caught.value)
+
+
+def test_turns_that_do_more_than_to_compute() -> None:
+    """They are traced one by one: random numbers are drawn anew in each turn, and writes outside happen."""
+    total = tg.zeros(3)
+
+    def step(c: Any, _: Any) -> Any:
+        total.add_(c.detach())
+        return c * 0.5 + tg.randn(3), None
+
+    def f(x: Any) -> Any:
+        return func.scan(step, x, length=7)[0]
+
+    found = []
+    for call in (f, tg.compile(f)):
+        for seed in range(2):
+            total.zero_()
+            tg.manual_seed(seed)
+            found.append((call(tg.ones(3)).numpy(), total.numpy().copy()))
+    for one, two in zip(found[:2], found[2:], strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)

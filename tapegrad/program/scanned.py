@@ -73,10 +73,7 @@ def computed_again(function: Callable[[], Any]) -> tuple[Any] | None:
     All that it takes comes from outside.
     """
     whole = _Turn(lambda value, _: (value, function()), Carried((), "checkpoint", "nothing"), _NO_ROWS)
-    try:
-        body = whole.first([])
-    except TracingError:
-        return None
+    body = whole.first([])
     results = None if body is None else Loop(body, whole.traced, [], length=1).results([])
     if results is None:
         return None
@@ -142,8 +139,11 @@ class _Turn:
 
 
 def _traced(function: Callable[..., list[Tensor]], examples: Sequence[np.ndarray]) -> Traced | None:
-    """Return the program of a function and what it takes from outside; None if it has rules of users."""
+    """Return the program of a function and what it takes from outside; None if it does more than to compute."""
     is_recorded = modes.is_grad_enabled()
     wanted = [is_recorded and own.dtype.kind in "fc" for own in examples]
-    program, captured = trace(function, examples, wanted)
+    try:
+        program, captured = trace(function, examples, wanted)
+    except TracingError:  # e.g. it draws random numbers, anew in each turn: the trace around writes them all down
+        return None
     return None if program.has_functions else (program, captured)
