@@ -101,6 +101,11 @@ def tracer() -> Any:
     return own if hasattr(own, "overwrite") else None
 
 
+def is_traced() -> bool:
+    """Whether this thread traces a function: `tapegrad.program.trace`."""
+    return hasattr(interceptor(), "looked")
+
+
 def around_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Let the interceptor call a function of an op if it serves whole calls; return NotImplemented if it does not."""
     around = getattr(getattr(_local, "interceptor", None), "around", None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
 
 _plans = PlanCache()
+_SIMPLE: Final = frozenset({int, slice, type(None)})
 
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
@@ -56,9 +57,24 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         if result is not None and result._node is not None:
             _take_history(self, result)
         return
+    if _is_itself(self, key, value):  # what the write to the part did is in the history of both
+        if modes.is_grad_enabled():
+            check_leaf(self)
+        return
     if records(self) and isinstance(node, Leaf):
         raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
     _set_new(self, value, key)
+
+
+def _is_itself(self: Tensor, key: Any, value: Any) -> bool:
+    """Whether ``x[key] += y`` writes a part back to its place. A simple key says so without an encoding."""
+    items = key if key.__class__ is tuple else (key,)
+    if modes.mode.value & modes.INTERCEPTORS or any(item.__class__ not in _SIMPLE for item in items):
+        return False
+    try:
+        return is_part(self, self._array()[(*items, ...)], value)  # with the dots never a scalar
+    except IndexError:
+        return False
 
 
 def _has_base(value: Any) -> bool:

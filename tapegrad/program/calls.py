@@ -77,7 +77,7 @@ class Calls(Numbers):
     def __init__(self) -> None:
         super().__init__()
         self.entries: list[Entry] = []
-        self._exact = Exact(self.entries, self.layouts, self.value_of)
+        self._exact = Exact(self.entries, self.layouts)
         self.script: list[Any] | None = None
         self.has_writes = False
         self._results: dict[Any, Any] = {}  # by operation and operands: what is computed twice stands once
@@ -88,7 +88,7 @@ class Calls(Numbers):
 
     def exact_value_of(self, number: int) -> Any:
         """Return the value with this number, with the bits of an ordinary call."""
-        return self._exact.value(number)
+        return self._exact.value(number, self.value_of)
 
     def called_op(self, plans: PlanCache, call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Return the result of an operation; `call` binds and computes any call of it."""

@@ -69,7 +69,7 @@ def note_all(arrays: Iterable[np.ndarray]) -> None:
             del times[0]
         if on_write is not None:
             on_write(array)
-        if modes.mode.value:
+        if modes.mode.value & modes.INTERCEPTORS:
             modes.tell("written", array)
 
 
@@ -120,6 +120,11 @@ def take_back(array: np.ndarray) -> None:
     if storage is not None and storage.times:
         storage.version -= 1
         storage.times.pop()
+
+
+def is_known(array: np.ndarray) -> bool:
+    """Whether an array's storage was ever written to."""
+    return id(owner_of(array)) in _storages
 
 
 def version(array: np.ndarray) -> int:
