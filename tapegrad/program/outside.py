@@ -95,13 +95,15 @@ class Takes(Writes):
         """Return the members of modules that were called: the dictionary, the name and the value of each."""
         found = [member for members in self._modules.values() for member in members]
         for own, name, value in found:
-            if own.get(name) is not value and name != "training":
+            present = own.get(name)
+            if isinstance(present, Tensor) and present.is_traced:
                 own[name] = value
                 raise TracingError(
                     f"the function replaces the member {name!r} of a module; write to it in place, "
                     f"e.g. by self.{name}.copy_(...)"
                 )
-        return found
+        # Others may stand there during a call, as in `functional_call`.
+        return [member for member in found if member[0].get(member[1]) is member[2]]
 
     def postpone(self) -> None:
         """Give the trace up: this call makes what later ones find."""

@@ -27,6 +27,7 @@ from tapegrad.program.effects import Outside
 from tapegrad.program.outside import Takes
 from tapegrad.program.placed import with_stacks
 from tapegrad.program.program import Entry, Program, detach_op
+from tapegrad.program.row_writes import with_rows
 from tapegrad.program.traced import Traced, TracingError, error, plain_twin
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
@@ -207,7 +208,7 @@ class Tracer(Takes):
         constants = {number: value for number, value in constants.items() if alive[number]}
         program = Program(self.layouts, inputs, constants, columns.chosen(kept), outputs, guards)
         program.has_functions = self.has_functions
-        return with_stacks(program)
+        return with_stacks(with_rows(program))
 
     def _index_number(self, array: np.ndarray) -> int:
         number = self.known(array)
