@@ -67,6 +67,8 @@ class Scan:
     recorded: ClassVar[Callable[..., Any]]
     #: From a turn's program to one that machine code is made of.
     written_out: ClassVar[Callable[[Program], Program]]
+    #: From a program with batches of loops to one with loops of batches.
+    lifted: ClassVar[Callable[[Program], Program]] = staticmethod(lambda program: program)
 
     def __init__(
         self,
