@@ -126,6 +126,12 @@ def test_functions_of_signatures_say_what_to_do() -> None:
         square("text")
 
 
+def test_to_ask_a_tensor_imports_no_numba() -> None:
+    code = "import sys, tapegrad as tg; assert not hasattr(tg.ones(2), '_numba_type_') and 'numba' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("order", ["import numba, tapegrad as tg", "import tapegrad as tg, numba"])
 def test_in_either_order_of_imports(order: str) -> None:
     code = (

@@ -7,7 +7,9 @@ the Python function instead, which numba calls. Calls with arrays never come her
 
 from __future__ import annotations
 
+import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +20,10 @@ __all__ = ["numba_type"]
 
 def numba_type() -> property:
     """Return the attribute ``_numba_type_`` of tensors, which says that there is none."""
-    _install()
 
     def none(self: Tensor) -> Any:
+        if "numba.core.dispatcher" in sys.modules:  # others may ask as well
+            _install()
         raise AttributeError("a tensor has no type of numba's: functions run in Python", name="_numba_type_", obj=self)
 
     return property(none)
@@ -45,6 +48,7 @@ def _in_python(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@functools.cache
 def _install() -> None:
     from numba.core import dispatcher
 
