@@ -168,3 +168,23 @@ def test_slopes_of_logsumexp_at_infinities(ends: tuple[float, float], n: int) ->
     tg.logsumexp(leaf, 0).backward()
     assert leaf.grad is not None
     np.testing.assert_allclose(compiled(x), leaf.grad.numpy(), rtol=1e-12)
+
+
+SPECIAL = np.array([1.23456, -2.5, np.nan, np.inf, -np.inf, 0.5, 1.5, 1e30, -0.0, 123456.789] * 4)
+REPLACING: dict[str, Any] = {
+    "nan_to_num": lambda x: tg.nan_to_num(x) * 1.0,
+    "nan_to_num, given": lambda x: tg.nan_to_num(x, 3.0, 1.0, -1.0) + x * 0.0,
+    "round": lambda x: tg.round(x) + 0.0,
+    "round, digits": lambda x: tg.round(x, decimals=2) * 1.0,
+    "round, tens": lambda x: tg.round(x, decimals=-1) * 1.0,
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", REPLACING)
+def test_replaced_elements(name: str, dtype: Any) -> None:
+    x = SPECIAL.astype(dtype)
+    compiled = tg.compile(REPLACING[name])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(compiled(x), REPLACING[name](tg.tensor(x)).numpy())
+    assert "called" not in compiled.explain()

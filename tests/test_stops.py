@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     ),
     "complex": (lambda x: (tg.exp(1j * x) * tg.sin(x)).real.cumsum(0).pow(3).sum(), VECTOR),
     "bessel": (lambda x: (tg.special.i0(tg.sin(x)) * tg.special.i1(x) ** 2).sum(), VECTOR),
-    "int32": (lambda x: (tg.exp(x) * (x * 3).to(tg.int32)).sum(), VECTOR),
+    "int16": (lambda x: (tg.exp(x) * (x * 3).to(tg.int16)).sum(), VECTOR),
     "in_a_loop": (in_a_loop, SQUARE),
     "in_a_recurrence": (in_a_recurrence, VECTOR),
 }

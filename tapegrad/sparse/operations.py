@@ -74,7 +74,7 @@ class _Call:
             found = self.product(shape)
         elif op.name in _PREFIXES:
             found = self.prefixes(shape)
-        elif op.family in _SHARES and not op.linear:
+        elif op.name == "cross" or (op.family in _SHARES and not op.linear):
             found = self.lines(shape)
         elif op.linear:
             found = self.linear(shape)

@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import Final
 
 from tapegrad.program.fuse.accesses import Accesses
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import FLOATS, WHOLES, Node, Refused
 from tapegrad.program.fuse.text import SCALARS, constant, suffix, typed
 
 __all__ = ["Body"]
 
 _FLOAT: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_WHOLE: Final = {"add": "add", "sub": "sub", "mul": "mul"}
+_WHOLE: Final = {"add": "add", "sub": "sub", "mul": "mul", "quotient": "sdiv", "rest": "srem"}
 _BITS: Final = {"and": "and", "or": "or", "xor": "xor"}
 _ORDERED: Final = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 _SIGNED: Final = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
@@ -65,15 +65,15 @@ class Body(Accesses):
         if kind in _ORDERED:
             if first in "df":
                 return text.op(f"fcmp {_ORDERED[kind]} {source} {args[0]}, {args[1]}")
-            signed = _SIGNED[kind] if first == "l" else _SIGNED[kind].replace("s", "u", 1)
+            signed = _SIGNED[kind] if first in WHOLES else _SIGNED[kind].replace("s", "u", 1)
             return text.op(f"icmp {signed} {source} {args[0]}, {args[1]}")
         if kind == "div" and char == "d" and node.args[1].kind == "const" and _divides(node.args[1].attr):
             return self._quotient(args[0], node.args[1].attr)
         if kind in _FLOAT and char in "df":
             return text.op(f"{_FLOAT[kind]} {of} {args[0]}, {args[1]}")
-        if kind in _WHOLE and char == "l":
+        if kind in _WHOLE and char in WHOLES:
             return text.op(f"{_WHOLE[kind]} {of} {args[0]}, {args[1]}")
-        if kind in _BITS and char in "l?":
+        if kind in _BITS and char not in FLOATS:
             return text.op(f"{_BITS[kind]} {of} {args[0]}, {args[1]}")
         if kind == "neg":
             return text.op(
@@ -88,7 +88,7 @@ class Body(Accesses):
             return self.extreme(kind, char, *args)
         if kind == "cast":
             return self._cast(first, char, args[0])
-        if kind == "abs" and char == "l":
+        if kind == "abs" and char in WHOLES:
             return text.call(f"llvm.abs.{suffix(char, self.width)}", of, f"{of} {args[0]}", "i1 false")
         if kind in _INTRINSIC and char in "df":
             return text.call(
@@ -158,7 +158,7 @@ class Body(Accesses):
             one = text.op(f"fcmp {'oge' if kind == 'max' else 'ole'} {of} {x}, {y}")
             two = text.op(f"fcmp uno {of} {x}, {x}")
             chosen = text.op(f"or {mask} {one}, {two}")
-        elif char == "l":
+        elif char in WHOLES:
             chosen = text.op(f"icmp {'sge' if kind == 'max' else 'sle'} {of} {x}, {y}")
         else:
             return text.op(f"{'or' if kind == 'max' else 'and'} {of} {x}, {y}")
@@ -185,9 +185,14 @@ class Body(Accesses):
             "fd": "fpext",
             "ld": "sitofp",
             "lf": "sitofp",
+            "id": "sitofp",
+            "if": "sitofp",
+            "il": "sext",
+            "li": "trunc",
             "?d": "uitofp",
             "?f": "uitofp",
             "?l": "zext",
+            "?i": "zext",
         }
         if source + char in how:
             return self.text.op(f"{how[source + char]} {one} {value} to {two}")

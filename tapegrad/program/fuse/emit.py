@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+import numpy as np
+
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.graph import Graph
@@ -280,7 +282,8 @@ def start_of(kind: str, char: str) -> float:
         return float("-inf") if kind == "max" else float("inf")
     if char == "?":
         return kind == "min"
-    return -(2**63) if kind == "max" else 2**63 - 1
+    ends = np.iinfo(char)
+    return int(ends.min if kind == "max" else ends.max)
 
 
 class Writer(Protocol):

@@ -13,10 +13,10 @@ from tapegrad import vmath
 from tapegrad.compiler.intrinsics import Intrinsic
 from tapegrad.ops.table.op import Op, op_table
 from tapegrad.program.fuse import shares
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import WHOLES, Node, Refused
 from tapegrad.vmath.functions import FORMULAS
 
-__all__ = ["TABLE", "of_op", "of_ufunc", "rebound"]
+__all__ = ["TABLE", "of_op", "of_ufunc", "rebound", "where"]
 
 Formula = Callable[..., Any]
 
@@ -128,6 +128,30 @@ def _same(x: Any, *others: Any) -> Any:
     return x
 
 
+def _divided(of_floats: Callable[..., Any], of_whole: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a division of floating numbers, or of integers: by their quotient towards 0 and the rest of that."""
+
+    def function(x: Any, y: Any) -> Any:
+        graph = (x if isinstance(x, Node) else y).graph
+        x = x if isinstance(x, Node) else graph.number_like(x, y)
+        y = y if isinstance(y, Node) else graph.number_like(y, x)
+        if x.dtype not in WHOLES or y.dtype != x.dtype:
+            return _floating(lambda graph, x, y: of_floats(x, y))(x, y)
+        # The CPU stops a program that divides by 0, or the least number by -1.
+        opposite, y = y == -1, where(y == 0, 1, y)
+        divisor = where(opposite, 1, y)
+        quotient, rest = (graph.node(kind, (graph.solid(x), graph.solid(divisor)), None, x.dtype)
+                          for kind in ("quotient", "rest"))  # fmt: skip
+        return of_whole(where(opposite, -x, quotient), rest, y)
+
+    return function
+
+
+def _is_apart(rest: Node, y: Node) -> Node:
+    """Return whether a rest is not 0, and has another sign than the divisor."""
+    return (rest != 0) & ((rest < 0) != (y < 0))
+
+
 def _floor_divide(x: Any, y: Any) -> Any:
     """Return the floor of a quotient, as Python has it: by the exact remainder."""
     rest = _remainder(x, y)
@@ -138,7 +162,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
 def _remainder(x: Any, y: Any) -> Any:
     """Return the remainder with the sign of the divisor."""
     rest = TABLE["fmod"](x, y)
-    rest = where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
+    rest = where(_is_apart(rest, y), rest + y, rest)
     return where(rest == 0, TABLE["copysign"](abs(rest), y), rest)
 
 
@@ -180,16 +204,19 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     "signbit": lambda x: x.graph.node("copysign", (x.graph.const(1, x.dtype), x.graph.solid(x)), None, x.dtype) < 0,
     "frac": lambda x: x - TABLE["trunc"](x), "round": _unary("rint"), "isreal": lambda x: x.graph.const(True, "?"),
     "isposinf": lambda x: x == np.inf, "isneginf": lambda x: x == -np.inf,
-    "remainder": _floating(lambda graph, x, y: _remainder(x, y)),
-    "floor_divide": _floating(lambda graph, x, y: _floor_divide(x, y)),
+    "remainder": _divided(_remainder, lambda quotient, rest, y: where(_is_apart(rest, y), rest + y, rest)),
+    "floor_divide": _divided(
+        _floor_divide, lambda quotient, rest, y: where(_is_apart(rest, y), quotient - 1, quotient)
+    ),
     "heaviside": lambda x, y: where(x != x, x, where(x == 0, y, where(x < 0, x * 0, x * 0 + 1))),
-    "trunc_divide": _floating(lambda graph, x, y: graph.unary("trunc", x / y)),
+    "trunc_divide": _divided(lambda x, y: x.graph.unary("trunc", x / y), lambda quotient, rest, y: quotient),
+    "fmod": _divided(_libm("fmod"), lambda quotient, rest, y: rest),
     "ndtr": lambda x: 0.5 * TABLE["erfc"](x * -0.7071067811865476),
     **{name: _libm(other) for name, other in {
         "erfc": "erfc", "lgamma": "lgamma", "gamma": "tgamma",
         "exp2": "exp2", "cbrt": "cbrt", "log2": "log2", "log10": "log10", "arcsin": "asin", "arccos": "acos",
         "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "arctan2": "atan2",
-        "hypot": "hypot", "fmod": "fmod", "nextafter": "nextafter", "asin": "asin", "acos": "acos", "atan": "atan",
+        "hypot": "hypot", "nextafter": "nextafter", "asin": "asin", "acos": "acos", "atan": "atan",
         "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "atan2": "atan2",
     }.items()},
 }  # fmt: skip

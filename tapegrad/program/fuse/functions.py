@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.program.fuse.arrays import Array
-from tapegrad.program.fuse.formulas import TABLE, of_ufunc
+from tapegrad.program.fuse.formulas import TABLE, of_ufunc, where
 from tapegrad.program.fuse.scalars import Node, Refused
 from tapegrad.program.fuse.space import Space
 
@@ -250,9 +250,34 @@ def _like(value: Any) -> Callable[..., Array]:
     return call
 
 
+def _nan_to_num(space: Space, x: Any, copy: bool, nan: float, posinf: float | None, neginf: float | None) -> Array:
+    x = space.array(x)
+    ends = np.finfo(x.dtype)
+    high, low = (float(end) if own is None else own for own, end in ((posinf, ends.max), (neginf, ends.min)))
+
+    def of_one(value: Node) -> Any:
+        return where(value != value, nan, where(value == np.inf, high, where(value == -np.inf, low, value)))
+
+    return space.map(of_one, [x], x.dtype)
+
+
+def _round(space: Space, x: Any, decimals: int) -> Array:
+    scaled = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    before, after = (TABLE[name] for name in scaled)
+    factor = 10.0 ** abs(decimals)
+
+    def of_one(value: Node) -> Any:
+        return after(TABLE["rint"](before(value, factor)), factor) if decimals else TABLE["rint"](value)
+
+    x = space.array(x)
+    space.char(x.dtype)
+    return space.map(of_one, [x], x.dtype)
+
+
 SERVED: Final[dict[str, Callable[..., Any]]] = {
     "sum": _reduction(np.add), "prod": _reduction(np.multiply), "max": _reduction(np.maximum),
     "amax": _reduction(np.maximum), "min": _reduction(np.minimum), "amin": _reduction(np.minimum),
+    "nan_to_num": _nan_to_num, "round": _round,
     "all": _reduction(np.logical_and), "any": _reduction(np.logical_or), "mean": _mean, "where": _where,
     "shape": lambda space, x: x.shape, "ndim": lambda space, x: x.ndim, "size": lambda space, x: x.size,
     "result_type": lambda space, *kinds: np.result_type(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.fuse.scalars import COMMUTATIVE, FLOATS, PREDICATES, Node, Refused
+from tapegrad.program.fuse.scalars import COMMUTATIVE, FLOATS, PREDICATES, WHOLES, Node, Refused
 
 __all__ = ["Graph"]
 
@@ -91,14 +91,14 @@ class Graph:
         """
         base, offset, strides, step, count = place
         strides = tuple(sorted((axis, stride) for axis, stride in strides if stride))
-        axes = index.axes | frozenset(axis for axis, _ in strides)
-        return self.node("gather", (self.solid(index),), (base, offset, strides, step, count), dtype, axes)
+        at, axes = self.solid(self.cast(index, "l")), index.axes | frozenset(axis for axis, _ in strides)
+        return self.node("gather", (at,), (base, offset, strides, step, count), dtype, axes)
 
     def number_like(self, value: Any, other: Node) -> Node:
         """Return a Python number as a constant beside a node: it does not widen the node's dtype."""
         if other.dtype == "?" and not isinstance(value, (bool, np.bool_)):
             return self.const(value, "d" if isinstance(value, float) else "l")
-        if other.dtype == "l" and isinstance(value, float):
+        if other.dtype in WHOLES and isinstance(value, float):
             return self.const(value, "d")
         return self.const(value, other.dtype)
 

@@ -30,7 +30,13 @@ from tapegrad.program.program import Entry, Program
 
 __all__ = ["ELEMENTWISE", "MOVEMENTS", "Lowered", "forward_of", "lower", "moves"]
 
-_BITS: Final = {"d": np.int64, "f": np.int32, "l": np.int64, "?": np.int8}  # of numbers that are equal to the last one
+_BITS: Final = {
+    "d": np.int64,
+    "f": np.int32,
+    "l": np.int64,
+    "i": np.int32,
+    "?": np.int8,
+}  # of numbers that are equal to the last one
 _FEW: Final = 4096  # elements of an operand that is asked for one by one
 ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
 MOVEMENTS: Final = frozenset(("movement", "indexing", "joining", "convolution", "padding", "along"))

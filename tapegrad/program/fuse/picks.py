@@ -52,7 +52,12 @@ def _scatter_along(space: Space, x: Array, index: Array, shape: tuple[int, ...],
 
 def _gather_along(space: Space, x: Array, index: Array, at: int) -> Array:
     """Return elements of an array in memory that indices along a dimension choose."""
-    first = x.nodes[tuple([slice(None)] * at + [0])]
+
+    def across(place: int) -> np.ndarray:
+        """Return the nodes at a place along the dimension."""
+        return x.nodes.take([place], at).reshape(np.delete(x.nodes.shape, at))
+
+    first = across(0)
     axis, count, dims = x.axes[at], x.shape[at], index.ndim
     if any(node.kind != "load" for node in x.nodes.flat) or not x.size:
         raise Refused("its indices are computed")
@@ -60,10 +65,9 @@ def _gather_along(space: Space, x: Array, index: Array, at: int) -> Array:
     for node in first.flat:
         if axis is not None and dict(node.attr[2]).get(axis) != step:
             raise Refused("its indices are computed")
-    if axis is None and count > 1:
-        second = x.nodes[tuple([slice(None)] * at + [1])]
-        if any(two.attr[1] - one.attr[1] != step for one, two in zip(first.flat, second.flat, strict=True)):
-            raise Refused("its indices are computed")
+    pairs = zip(first.flat, across(1).flat, strict=True) if axis is None and count > 1 else ()
+    if any(two.attr[1] - one.attr[1] != step for one, two in pairs):
+        raise Refused("its indices are computed")
     shape = (*x.shape[:at], *index.shape, *x.shape[at + 1 :])
     axes = (*x.axes[:at], *index.axes, *x.axes[at + 1 :])
     if len({own for own in axes if own is not None}) < sum(own is not None for own in axes):

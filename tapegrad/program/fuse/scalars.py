@@ -15,6 +15,7 @@ import numpy as np
 __all__ = ["COMMUTATIVE", "FLOATS", "PREDICATES", "Node", "Refused"]
 
 FLOATS: Final = "df"
+WHOLES: Final = "li"  # int64, int32
 #: Kinds of nodes whose result is a truth value, whatever they take.
 PREDICATES: Final = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 COMMUTATIVE: Final = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))

@@ -17,7 +17,7 @@ _SIGNS: Final = {
     "ne": "!=", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
 _AXES: Final = "ijklmnop"
-_TYPES: Final = {"d": "float64", "f": "float32", "l": "int64", "?": "bool"}
+_TYPES: Final = {"d": "float64", "f": "float32", "l": "int64", "i": "int32", "?": "bool"}
 Strides = Iterable[tuple[int, int]]
 
 

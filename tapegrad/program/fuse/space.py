@@ -13,6 +13,7 @@ from tapegrad.program.fuse.arrays import Array, Axes
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.moves import along, boxes_of, positions_of, ranges_of
 from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.text import SCALARS
 
 __all__ = ["Space"]
 
@@ -38,7 +39,7 @@ class Space:
     def char(self, dtype: Any) -> str:
         """Return the character of a dtype that scalars may have."""
         char: str = np.dtype(dtype).char
-        if char not in "dfl?":
+        if char not in SCALARS:
             raise Refused(f"{np.dtype(dtype)} is not fused")
         return char
 

@@ -11,11 +11,11 @@ import numpy as np
 
 __all__ = ["SCALARS", "Text", "constant", "typed", "vmath_text"]
 
-SCALARS: Final = {"d": "double", "f": "float", "l": "i64", "?": "i1"}
+SCALARS: Final = {"d": "double", "f": "float", "l": "i64", "i": "i32", "?": "i1"}
 #: As elements of memory.
 STORED: Final = {**SCALARS, "?": "i8"}
-_SUFFIX: Final = {"d": "f64", "f": "f32", "l": "i64", "?": "i1"}
-BYTES: Final = {"d": 8, "f": 4, "l": 8, "?": 1}
+_SUFFIX: Final = {"d": "f64", "f": "f32", "l": "i64", "i": "i32", "?": "i1"}
+BYTES: Final = {"d": 8, "f": 4, "l": 8, "i": 4, "?": 1}
 
 
 def typed(char: str, width: int) -> str:
@@ -39,7 +39,7 @@ def constant(value: float, char: str, width: int) -> str:
     if char in "df":
         number = bits_of(value, char)
     else:
-        number = str(int(value)) if char == "l" else ("true" if value else "false")
+        number = str(int(value)) if char in "li" else ("true" if value else "false")
     return number if width == 1 else f"splat ({SCALARS[char]} {number})"
 
 

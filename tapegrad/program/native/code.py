@@ -22,9 +22,6 @@ __all__ = ["BLAS", "Code", "Native", "broadcast"]
 BLAS: Final = 1 << 18  # multiplications from which on BLAS gains more by its blocks than its call takes
 
 
-_BLAS: Final = 1 << 18  # multiplications from which on BLAS gains more by its blocks than its call takes
-
-
 class Native(Fused):
     """The machine code of one operation of matrices."""
 
