@@ -198,6 +198,33 @@ def test_bad_calls():
         sparse_jacobian(lambda x: x)([])
 
 
+def test_rules_of_users_are_refused():
+    class Twice(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2.0
+
+        @staticmethod
+        def backward(ctx, ct):
+            return ct.flip(0)
+
+    with pytest.raises(NotImplementedError, match=r"sparse_jacobian: .* a tapegrad\.autograd\.Function"):
+        sparse_jacobian(Twice.apply)(np.ones(3))
+
+
+def test_branches_of_items():
+    def root(a):
+        return a[0] * a[1] if a[0] > 0.0 else a[1] ** 2
+
+    def f(x):
+        return tg.vmap(root)(x.reshape(-1, 2))
+
+    jacobian = sparse_jacobian(f)
+    for shift in (0.0, 0.5, -9.0, 0.0):
+        x = np.sin(np.arange(60.0)) + shift
+        np.testing.assert_allclose(jacobian(x).toarray(), tg.func.jacrev(f)(x))
+
+
 def test_what_is_too_dense_is_refused(monkeypatch):
     monkeypatch.setattr(structure, "_MOST", 100)
     with pytest.raises(TooDense, match=r"fftn: its results would depend on \d+ unknowns in all; .* jacrev"):

@@ -97,7 +97,9 @@ class _Arguments:
 class _Matrix:
     """One program of a function: its matrix, and how that is computed."""
 
-    def __init__(self, function: Callable[..., Sequence[Tensor]], arguments: _Arguments, is_hessian: bool) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Sequence[Tensor]], arguments: _Arguments, is_hessian: bool
+    ) -> None:
         self.fixed = [own.copy() for own in arguments.fixed]
 
         def call(*tensors: Tensor) -> Sequence[Tensor]:
@@ -107,8 +109,11 @@ class _Matrix:
         arrays, wanted = arguments.arrays, arguments.wanted
         with enable_grad():
             program, captured = trace(call, arrays, [place in wanted for place in range(len(arrays))])
-        count = len(arrays)
-        program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
+        if program.has_functions:
+            raise NotImplementedError(
+                f"{name}: the function calls a tapegrad.autograd.Function, and a pattern of its own rule is not known; "
+                "use jacrev(), jacfwd() or hessian()"
+            )
         self.program, self.captured = program, captured
         self.pattern = pattern_of(program, [program.inputs[place] for place in wanted])
         if is_hessian:
@@ -171,7 +176,7 @@ class SparseDerivative:
                     return matrix, data
         if len(known) == LIMIT:
             known.pop()  # the one that was made first
-        matrix = _Matrix(self._function, arguments, self._is_hessian)
+        matrix = _Matrix(self._name, self._function, arguments, self._is_hessian)
         data = matrix.elements(arguments)
         if data is None:
             raise ValueError(
@@ -212,6 +217,8 @@ def sparse_jacobian(func: Callable[..., Any], argnums: Argnums = 0, *, format: s
         When called, if an operation makes the pattern so dense that it does not fit.
     TypeError
         When called, if an argument has complex numbers.
+    NotImplementedError
+        When called, if the function calls a `tapegrad.autograd.Function`, which has a rule of its own.
 
     Notes
     -----
