@@ -167,3 +167,13 @@ def test_regular_matrices_stay_in_machine_code(monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_allclose(compiled(small), np.linalg.solve(small, small[0]))
     with pytest.raises(TypeError, match="not callable"):
         compiled(ONES)
+
+
+def test_programs_without_python_say_so() -> None:
+    """Their machine code has the flag too: it may not write where its caller has no place for it."""
+    pytest.importorskip("numba")
+    compiled = tg.compile(lambda x: tg.linalg.inv(x * 2.0))
+    compiled(EYE)
+    np.testing.assert_allclose(compiled.njit(EYE), np.linalg.inv(EYE * 2.0))
+    with pytest.raises(RuntimeError, match="another branch"):
+        compiled.njit(ONES)
