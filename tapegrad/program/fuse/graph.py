@@ -92,9 +92,7 @@ class Graph:
         base, offset, strides, step, count = place
         strides = tuple(sorted((axis, stride) for axis, stride in strides if stride))
         axes = index.axes | frozenset(axis for axis, _ in strides)
-        return self.node(
-            "gather", (self.solid(self.cast(index, "l")),), (base, offset, strides, step, count), dtype, axes
-        )
+        return self.node("gather", (self.solid(index),), (base, offset, strides, step, count), dtype, axes)
 
     def number_like(self, value: Any, other: Node) -> Node:
         """Return a Python number as a constant beside a node: it does not widen the node's dtype."""
