@@ -95,6 +95,17 @@ def interceptor() -> Interceptor | None:
     return getattr(_local, "interceptor", None) if mode.value & INTERCEPTORS else None
 
 
+def tracer() -> Any:
+    """Return this thread's interceptor if it is a trace, which follows writes and what is read from outside."""
+    own = interceptor()
+    return own if hasattr(own, "overwrite") else None
+
+
+def is_traced() -> bool:
+    """Whether this thread traces a function: `tapegrad.program.trace`."""
+    return hasattr(interceptor(), "looked")
+
+
 def around_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Let the interceptor call a function of an op if it serves whole calls; return NotImplemented if it does not."""
     around = getattr(getattr(_local, "interceptor", None), "around", None)

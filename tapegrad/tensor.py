@@ -67,8 +67,7 @@ class Tensor(TensorMethods):
             if modes.mode.value:
                 modes.tell("alias", self._data, array)
             layout = layout_of(array)
-            self._layout = layout.tracked if self._layout.requires_grad else layout
-            self._data = array
+            self._data, self._layout = array, layout.tracked if self._layout.requires_grad else layout
         return self._data
 
     def _looked_at(self) -> Any:
@@ -238,9 +237,7 @@ class Tensor(TensorMethods):
     def grad_fn(self) -> Node | None:
         """The operation that computed the tensor, None for a leaf."""
         node = views.renewed(self)._node
-        if not isinstance(node, list):
-            return None
-        return node_of(node)
+        return node_of(node) if isinstance(node, list) else None
 
     @property
     def grad(self) -> Tensor | None:
@@ -258,11 +255,12 @@ class Tensor(TensorMethods):
             raise RuntimeError("can't assign Variable as its own grad")
         if value is not None and (value.shape != self.shape or value.dtype != self.dtype):
             raise errors.assigned_grad(value.shape, value.dtype, self.shape, self.dtype)
+        modes.tell("grad_replaced", self)
         self._grad = value
 
     @grad.deleter
     def grad(self) -> None:
-        self._grad = None
+        self.grad = None
 
     @property
     def retains_grad(self) -> bool:
@@ -305,11 +303,14 @@ class Tensor(TensorMethods):
 
     def detach(self) -> Tensor:
         """Return a tensor that shares memory with this one and does not require grad."""
-        return from_array(self._array())
+        tracer = modes.tracer() if modes.mode.value & modes.INTERCEPTORS else None
+        return from_array(self._array()) if tracer is None else tracer.detached(self)
 
     @property
     def data(self) -> Tensor:
         """A tensor over the same memory. Writes to it are neither recorded nor noticed; `detach` notices them."""
+        if modes.mode.value & modes.INTERCEPTORS and modes.tracer() is not None:
+            return self.detach()
         # An array over a memoryview counts as another storage, which has its own version.
         return from_array(np.asarray(self._array().data))
 
@@ -322,9 +323,10 @@ class Tensor(TensorMethods):
                 f"attempted to set the data of a tensor of dtype {self.dtype} to one of dtype {value.dtype}; "
                 f"convert it first, e.g. with .to({str(self.dtype)!r})"
             )
-        array = value._array()
+        if modes.mode.value & modes.INTERCEPTORS and modes.tracer() is not None:
+            return modes.tell("replaced", self, value)
+        array, node = value._array(), self._node
         layout = layout_of(array)
-        node = self._node
         if node is not None:
             if layout.shape != self._layout.shape:
                 node = reshaped(node, self, layout.shape)

@@ -208,3 +208,26 @@ def test_a_rule_that_is_not_machine_code() -> None:
         for _, run, _ in rules._vjps[f.programs[0]].values():
             run.fused = None
     np.testing.assert_allclose(*found)
+
+
+def _segments(x: Any, call: Callable[..., Any]) -> Any:
+    """Weights come from outside, and one segment looks at values."""
+    weights = [np.cos(np.arange(400.0).reshape(20, 20) * (k + 1)) / 5 for k in range(6)]
+    for w in weights:
+        x = call(lambda x, w=w: tg.tanh(w @ tg.tanh(w @ tg.exp(-x * x))), x)
+    return (call(lambda x: x * 2 if x.sum() > 0 else x * x, x) ** 2).sum()
+
+
+def test_checkpoints_of_utils_in_programs() -> None:
+    """What a function computes within is computed again in the derivative, and not kept."""
+    again = functools.partial(tg.utils.checkpoint.checkpoint, use_reentrant=False)
+    x = np.sin(np.arange(4000.0)).reshape(20, 200)
+    plain = func.grad(lambda x: _segments(x, lambda f, x: f(x)))
+    kept, thrifty = tg.compile(plain), tg.compile(func.grad(lambda x: _segments(x, again)))
+    for point in (x, -3 * x + 1, x * 0.1 - 1):
+        np.testing.assert_allclose(thrifty(point), plain(point), rtol=1e-9, atol=1e-12)
+        kept(point)
+    assert thrifty.memory()[0].arena < 0.75 * kept.memory()[0].arena
+    second = func.grad(lambda x: tg.sin(func.grad(lambda x: _segments(x, again))(x)).sum())
+    wanted = func.grad(lambda x: tg.sin(plain(x)).sum())(x)
+    np.testing.assert_allclose(tg.compile(second)(x), wanted, rtol=1e-8, atol=1e-10)

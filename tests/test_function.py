@@ -275,6 +275,30 @@ def test_attributes_and_inheritance(T):
     assert x.grad.tolist() == [20, 20]
 
 
+def test_attributes_outlive_a_pass_that_frees_tensors(T):
+    contexts = []
+
+    def forward(ctx, x):
+        contexts.append(ctx)
+        ctx.save_for_backward(x)
+        ctx.k = [3]
+        return x * 3
+
+    def backward(ctx, g):
+        ctx.seen = 7
+        return g * ctx.k[0]
+
+    x = leaf(T, 1.0, 2.0)
+    y = function(T, forward, backward).apply(x)
+    node = y.grad_fn
+    y.sum().backward()
+    for ctx in (contexts[0], node):
+        assert (ctx.k, ctx.seen, ctx.needs_input_grad) == ([3], 7, (True,))
+    with pytest.raises(RuntimeError, match="directly access saved tensors after they have already been freed"):
+        node.saved_tensors  # noqa: B018
+    assert x.grad.tolist() == [3, 3]
+
+
 def test_saved_outputs_and_what_is_neither(T):
     def forward(ctx, x):
         y, middle = T.exp(x), x * 2

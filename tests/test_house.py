@@ -58,6 +58,7 @@ AHEAD = {
     ("func/__init__.py", "sparse/matrices.py", "call"),
     ("func/loops.py", "program/scanned.py", "call"),
     ("func/roots.py", "program/implicit.py", "call"),
+    ("utils/checkpoint.py", "program/scanned.py", "call"),
     ("autograd/seeds.py", "program/mapped.py", "call"),
     ("ops/warmup.py", "optim/__init__.py", "call"),
     ("ops/warmup.py", "optim/compiled.py", "call"),

@@ -263,3 +263,53 @@ def test_integers_are_written_to_unsigned_ones() -> None:
 def test_errors(write: Callable[[], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         write()
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_products_in_place_keep_what_they_write_over(hooked: bool) -> None:
+    """Contiguous rows, columns that are not, the whole; also where a hook is given what is saved."""
+    x = tg.tensor(np.linspace(0.5, 1.5, 6).reshape(2, 3), requires_grad=True)
+    w = tg.tensor([2.0, 3.0, 4.0], requires_grad=True)
+    packed: list[Any] = []
+
+    def pack(t: Any) -> Any:
+        packed.append(t)
+        return t
+
+    def compute() -> Any:
+        y = x * 1.0
+        y *= y
+        y *= w
+        y[0] *= w
+        y[1].mul_(y[1])
+        y[:, 1] *= x[:, 1]
+        return y
+
+    if hooked:
+        with tg.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            y = compute()
+        assert packed
+    else:
+        y = compute()
+    y.sum().backward()
+    a = x.detach() * 1
+    v, b = a.requires_grad_(), w.detach().requires_grad_()
+    column = tg.ones(2, 3, dtype=tg.float64) + tg.tensor([0.0, 1.0, 0.0]) * (v - 1)
+    (tg.stack([v[0] ** 2 * b * b, (v[1] ** 2 * b) ** 2]) * column).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), a.grad.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(w.grad.numpy(), b.grad.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("key", [1, -1, (1, 2), slice(0, 1), (slice(None), 1), (None, 0), ...], ids=str)
+def test_part_written_back_is_one_write(key: Any) -> None:
+    """``y[key] += 1`` writes the part once, and reads of both see it; a part of another place is copied."""
+    x = tg.arange(6.0).reshape(2, 3).requires_grad_()
+    y = x * 1.0
+    before = y._version
+    y[key] += 1
+    assert y._version == before + 1
+    y[0] = y[1]
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [[0, 0, 0], [2, 2, 2]])
+    with pytest.raises(IndexError, match="index 7 is out of bounds"):
+        y[7] = y[0]

@@ -10,7 +10,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func
-from tapegrad.program.loops import stages
+from tapegrad.program.loops import find, stages
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.find import Run, find_runs
 from tapegrad.program.loops.listing import Listing
@@ -229,6 +229,48 @@ def states_that_are_stacked_twice(u: Any) -> Any:
     return (one * tg.stack(list(one))).sum() + (two * u[:42]).sum() + one[5] * two[7]
 
 
+@case(RNG.uniform(0.2, 0.9, (9, 12)), 5)
+def rows_of_rows(u: Any) -> Any:
+    y = u[0, 0]
+    for i in range(9):
+        for j in range(12):
+            y = tg.sin(y) * 0.5 + u[i, j] * y
+        y = y * 0.3 + tg.exp(-y * y)
+    return y * y
+
+
+@case(RNG.uniform(0.2, 0.9, (8, 10, 3)), 5)
+def vectors_of_rows(u: Any) -> Any:
+    y, found = u[0, 0], []
+    for i in range(8):
+        k = y * 0.5
+        for j in range(10):
+            y = tg.sin(y * k) + u[i, j] * y[0]
+            found.append(y)
+        y = y / (1 + (y * y).sum())
+    return (tg.stack(found) * tg.stack(found[::-1])).sum()
+
+
+@case(RNG.uniform(0.2, 0.9, 3), 4)
+def loop_in_a_loop_in_a_loop(p: Any) -> Any:
+    y = p[0]
+    for _ in range(6):
+        for _ in range(6):
+            for _ in range(14):
+                y = tg.sin(y) * p[1] + p[0]
+            y = y * p[2]
+        y = tg.exp(-y) + y
+    return y
+
+
+@case(RNG.uniform(0.2, 0.9, (3, 40)))
+def columns(u: Any) -> Any:
+    y = u[0, 0]
+    for t in range(40):
+        y = tg.sin(y) * u[0, t] + u[1, t] * u[2, 39 - t]
+    return y
+
+
 def gradient(name: str) -> tuple[Program, np.ndarray, Callable[[Any], Any]]:
     function, point, _ = CASES[name]
     both = func.grad_and_value(function)
@@ -254,7 +296,8 @@ def test_value_and_gradient(name: str) -> None:
 
 WRONGLY = (
     "runge_kutta", "stacked_trajectory", "third_order", "kalman_filter", "alternating", "controls_of_a_trajectory",
-    "rows_of_two_turns", "rows_read_backwards", "states_that_are_stacked_twice", "matrix_of_each_turn",
+    "rows_of_two_turns", "rows_read_backwards", "states_that_are_stacked_twice", "matrix_of_each_turn", "rows_of_rows",
+    "loop_in_a_loop_in_a_loop", "columns",
 )  # fmt: skip
 
 
@@ -276,6 +319,30 @@ def test_any_run_is_proved_or_dropped(name: str, monkeypatch: pytest.MonkeyPatch
         runner = Runner(program)
         assert_right(lambda x, runner=runner: runner([x])[0], point, both)
     assert count
+
+
+@pytest.mark.parametrize("name", ["loop_in_a_loop", "rows_of_rows", "vectors_of_rows", "loop_in_a_loop_in_a_loop"])
+def test_any_run_in_a_body_is_proved_or_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same of loops in loops, whose inputs and outputs are found in equal steps."""
+    program, point, both = gradient(name)
+    rng, drawn = np.random.default_rng(2), list[Run]()
+    monkeypatch.setattr(find, "_ENTRIES", 12)
+
+    def wrong_runs(listing: Listing) -> list[Run]:
+        found, end = [], 0
+        for run in find_runs(listing):
+            shift = 0 if listing.program is program else int(rng.integers(-run.period, run.period))
+            start = max(end, run.start + shift)
+            found.append(Run(start, run.period, min(run.turns + 1, (len(listing.tokens) - start) // run.period)))
+            end = found[-1].stop
+        drawn.extend(found if listing.program is not program else ())
+        return found
+
+    monkeypatch.setattr(stages, "find_runs", wrong_runs)
+    for _ in range(6):
+        runner = Runner(program)
+        assert_right(lambda x, runner=runner: runner([x])[0], point, both)
+    assert drawn
 
 
 def test_a_turn_that_differs_is_no_part_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,6 +381,26 @@ def test_code_does_not_grow_with_turns() -> None:
         assert isinstance(found, stages.Staged)
         sizes.append(len(found.key))
     assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_code_of_loops_in_loops_does_not_grow_with_turns() -> None:
+    def function(u: Any) -> Any:
+        y = u[0, 0]
+        for i in range(6):
+            for j in range(u.shape[1]):
+                y = tg.sin(y) * 0.5 + u[i, j] * y
+            y = y * 0.3 + tg.exp(-y * y)
+        return y * y
+
+    stages_of = []
+    for turns in (20, 100):
+        both = func.grad_and_value(function)
+        found = stages.code_of(trace(lambda u, both=both: both(u), [RNG.normal(size=(6, turns))])[0])
+        assert isinstance(found, stages.Staged)
+        stages_of.append([line.strip().split(":")[0] for line in found.explain() if "bytes" not in line])
+        assert all(len(line.body.entries) < 4 * turns for line in found.stages if not isinstance(line, Loop))
+    assert len(stages_of[0]) == len(stages_of[1])
+    assert sum(line.startswith("a loop of 98 turns") for line in stages_of[1]) >= 2
 
 
 def test_short_programs_have_no_loops() -> None:

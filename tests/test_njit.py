@@ -229,6 +229,15 @@ def test_lapack_needs_no_python_and_may_refuse() -> None:
         through(program, -a)
 
 
+def test_loops_whose_length_depends_on_data() -> None:
+    def halved(x: Any) -> Any:
+        return func.while_loop(lambda v: (v * v).sum() > 1e-3, lambda v: v * 0.7 - 0.01 * tg.sin(v), x).sum()
+
+    program = Program.trace(func.grad(halved), X)
+    for x in (X, X * 100.0):
+        assert_same(through(program, x), program(x))
+
+
 def test_threads_call_at_once() -> None:
     program = Program.trace(func.grad(rosenbrock), np.ones(40))
     compiled = program.njit

@@ -108,6 +108,27 @@ def test_batches_of_items_with_branches_and_batches_inside() -> None:
     assert bits(found(a, b)) == bits(program(a, b))
 
 
+def scanned(x: Any) -> Any:
+    def step(value: Any, row: Any) -> Any:
+        return tg.sin(value) * 0.9 + row * x[0], value * 2.0
+
+    end, rows = func.scan(step, x, tg.stack([x] * 12))
+    return (end * end).sum() + rows.sum()
+
+
+def halved(x: Any) -> Any:
+    return func.while_loop(lambda v: (v * v).sum() > 1e-3, lambda v: v * 0.7 - 0.01 * tg.sin(v), x).sum()
+
+
+@pytest.mark.parametrize("function", [scanned, halved, func.grad(scanned), func.grad(halved), func.hessian(scanned)])
+def test_loops(function: Any) -> None:
+    program = Program.trace(function, X)
+    assert "scan((item0" in program.text()
+    found = assert_comes_back(program)
+    for x in (X, X * 2.0):
+        assert bits(found(x)) == bits(program(x))
+
+
 Point = namedtuple("Point", ["x", "y"])
 
 
@@ -285,6 +306,8 @@ def edited(text: str, rng: random.Random) -> str:
         lambda x: tg.linalg.solve(tg.diag(x) + 1.0, x).sum() if x.sum() > 0 else x,
         lambda x: tg.sort(x)[0][tg.argmax(x)] + tg.nn.functional.pad(x, (1, 2)).reshape(7, 1).max(0)[0],
         lambda x: tg.nn.functional.conv1d(x.reshape(1, 1, 4), tg.ones(1, 1, 2), padding=1),
+        func.grad(scanned),
+        func.grad(halved),
         lambda x: tg.as_strided(x, (2, 3), (1, 1)).flip(0).gather(1, tg.tensor([[0, 2], [1, 1]])),
     ],
 )
@@ -338,6 +361,26 @@ def test_a_wrong_line_is_named(old: str, new: str, words: str) -> None:
     assert old in GOOD
     with pytest.raises(ValueError, match=re.compile(words, re.DOTALL)):
         Program.parse(GOOD.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "new"),
+    [
+        (lambda x: tg.nn.functional.layer_norm(x, (4,)), "parts=(1, 1, 4)", "parts=(2, 2, 3)"),
+        (lambda x: tg.nn.functional.cross_entropy(x, tg.tensor(1)), "dim=(1,)", "dim=(4,)"),
+        (lambda x: tg.nn.functional.cross_entropy(x, tg.tensor(1)), "[1], (1,)", "[1], (9,)"),
+        (lambda x: func.grad(lambda x: tg.logcumsumexp(x, 0).sum())(x), "recurrence", "recurrence"),
+        (lambda x: tg.as_strided(x, (2,), (1,)), "(2,), (1,)", "(2,), (9,)"),
+        (lambda x: tg.as_strided(x, (2,), (1,)), "(2,), (1,)", "(20,), (0,)"),
+    ],
+)  # fmt: skip
+def test_attributes_that_kernels_take_for_granted(function: Any, old: str, new: str) -> None:
+    text = Program.trace(function, X).text()
+    assert old in text
+    lines = [line.replace("dim=(0,)", "dim=(3,)") if new == "recurrence" in line else line.replace(old, new)
+             for line in text.splitlines()]  # fmt: skip
+    with pytest.raises(ValueError, match="this is no program"):
+        Program.parse("\n".join(lines))
 
 
 def test_json_that_is_edited_by_hand() -> None:

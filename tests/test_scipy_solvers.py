@@ -2,6 +2,7 @@
 
 import functools
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -558,3 +559,13 @@ def test_integrands_that_cannot_be_compiled():
     with pytest.warns(UserWarning, match="is not compiled"):
         value, _ = quad(lambda x, k: k * tg.tensor(np.sin(x.detach().numpy())), 0.0, 1.0, args=(2.0,))
     assert value == pytest.approx(2.0 * (1.0 - np.cos(1.0)))
+
+
+def test_threads_solve_the_same_problem():
+    def solve(value):
+        return minimize(lambda x, goal: ((x - goal) ** 2).sum(), np.zeros(3), args=(np.full(3, value),)).x
+
+    values = np.arange(40.0)
+    with ThreadPoolExecutor(4) as pool:
+        for value, found in zip(values, pool.map(solve, values), strict=True):
+            np.testing.assert_allclose(found, value, atol=1e-5)

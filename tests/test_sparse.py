@@ -33,6 +33,7 @@ FUNCTIONS = {
     "cat": (lambda x: tg.cat([x[3:], x[:2] * x[1:3], tg.ones(2)]), True),
     "stack": (lambda x: tg.stack([x[:3], x[3:] ** 2], -1), True),
     "flip, roll, pad": (lambda x: tg.nn.functional.pad(tg.roll(x.flip(0), 2) ** 2, (1, 2)), True),
+    "cross": (lambda x: tg.cross(x.reshape(2, 3), DENSE[:2, :3], dim=1), False),
     "outer": (lambda x: x[:3, None] * x[None, 3:], True),
     "matrix": (lambda x: DENSE @ (x * x), True),
     "banded matrix": (lambda x: BANDED @ tg.exp(x), True),

@@ -78,7 +78,7 @@ def test_what_nothing_depends_on_is_left_out() -> None:
     [
         (lambda x: x.numpy(), "numpy()"),
         (lambda x: np.asarray(x), "numpy()"),
-        (lambda x: x.add_(1.0), "in place"),
+        (lambda x: x.unsqueeze_(0), "unsqueeze_()"),
         (lambda x: x + tg.rand(3), "random numbers"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.detail import functions, memory, optimizers, recording, startup, sweep, transforms
+from bench.detail import functions, memory, optimizers, recording, scipy, startup, sweep, training, transforms
 
 SECTIONS = {
     "recording": recording.tables,
@@ -10,6 +10,8 @@ SECTIONS = {
     "functions": functions.tables,
     "transforms": transforms.tables,
     "optimizers": optimizers.tables,
+    "training": training.tables,
+    "scipy": scipy.tables,
     "startup": startup.tables,
     "memory": memory.tables,
 }

@@ -16,6 +16,7 @@ from bench.programs import (
     network,
     ode,
     options,
+    pendulum,
     rosenbrock,
     schools,
     softmax,
@@ -23,6 +24,6 @@ from bench.programs import (
 
 _FILES = (
     rosenbrock, logistic, logsumexp, mixture, bundle, ode, minors, options, network, schools, kalman, softmax, chain,
-    lstm, gaussian_process, heat,
+    lstm, gaussian_process, heat, pendulum,
 )  # fmt: skip
 WORKLOADS = {workload.name: workload for file in _FILES for workload in file.WORKLOADS}

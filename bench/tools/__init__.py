@@ -28,6 +28,7 @@ TOOLS = {
     "manual": About("NumPy, derivative by hand"),
     "numba": About("Numba, derivative by hand, where loops pay", "numba"),
     "tapegrad": About("eager", "tapegrad"),
+    "compiled": About("tapegrad.compile", "tapegrad"),
     "torch": About("eager", "torch"),
     "jax": About("one jitted function", "jax"),
     "autograd": About("HIPS autograd, eager", "autograd"),

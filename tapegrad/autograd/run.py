@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad import errors, modes
 from tapegrad.autograd.roots import seed_arrays
 from tapegrad.modes import set_grad_enabled
-from tapegrad.ops.table.gateway import constant
+from tapegrad.ops.table.gateway import constant, raw_data
 from tapegrad.ops.table.op import xp
 from tapegrad.pass_modes import calls_rules
 from tapegrad.runtime import pool
@@ -245,16 +245,40 @@ def check_grad(tensor: Tensor | None) -> None:
         return
     if gradient.shape != tensor.shape:
         raise errors.reshaped("a tensor", gradient.shape, tensor.shape)
-    data = gradient._data
-    if not gradient.requires_grad and isinstance(data, np.ndarray) and not data.flags.writeable:
+    data = raw_data(gradient)
+    if (
+        not gradient.is_traced
+        and not gradient.requires_grad
+        and isinstance(data, np.ndarray)
+        and not data.flags.writeable
+    ):
         raise ValueError(
             "output array is read-only: the gradient of a tensor is to be added to; set its `grad` to None"
         )
 
 
+def clear_grads(params: Iterable[Tensor], set_to_none: bool) -> None:
+    """Let tensors have no gradient, or zeros in the same memory."""
+    is_traced = modes.tracer() is not None
+    for param in params:
+        if is_traced:
+            modes.tell("grad_replaced" if set_to_none else "accumulated", param)
+        if set_to_none:
+            param._grad = None
+        elif param._grad is not None:
+            if param._grad._node is not None:
+                param._grad = param._grad.detach()
+            param._grad.zero_()
+
+
 def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     """Add a gradient to a tensor's `grad`, in place unless that is recorded."""
-    modes.tell("accumulated", tensor)
+    tracer = modes.tracer()
+    if tracer is not None:
+        tracer.accumulated(tensor)
+        if not create_graph:
+            tracer.accumulate(tensor, value)
+            return
     with _grads:
         _accumulate(tensor, value, create_graph)
 

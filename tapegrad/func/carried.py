@@ -59,16 +59,11 @@ def _tensor(value: Any, what: str) -> Tensor:
     if not isinstance(value, (np.ndarray, np.generic, *_NUMBERS)):
         raise TypeError(f"{what} must be a tensor, an array or a number, got {type(value).__name__}")
     found = as_tensor(value)
-    if not is_traced():
+    if not modes.is_traced():
         return found
     data = np.asarray(found._data).view()
     data.flags.writeable = False  # a constant of the program
     return from_array(data)
-
-
-def is_traced() -> bool:
-    """Whether a function is being traced."""
-    return bool(modes.mode.value & modes.INTERCEPTORS) and hasattr(modes.interceptor(), "looked")
 
 
 class Carried(Values):

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.func.carried import Carried, Values, is_traced, length_of, rows_of
+from tapegrad.func.carried import Carried, Values, length_of, rows_of
 from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, is_like, rebuild, structure
-from tapegrad.modes import no_grad
+from tapegrad.modes import is_traced, no_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table import functions as ops
 from tapegrad.tensor import Tensor, from_array

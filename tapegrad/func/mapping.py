@@ -10,7 +10,6 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.func.trees import broadcast, flatten, rebuild, structure
-from tapegrad.modes import INTERCEPTORS
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.generators import default_generator
 from tapegrad.ops.table import functions as ops
@@ -82,7 +81,7 @@ def vmap(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(func, in_dims, args)
-        is_traced = modes.mode.value & INTERCEPTORS and hasattr(modes.interceptor(), "looked")
+        is_traced = modes.is_traced()
         if batch.size > (_FEW if is_traced else _SOME):
             found = batch.mapped(func, kwargs) if is_traced else batch.mapped_at_once(func, kwargs, randomness)
             if found is not None:

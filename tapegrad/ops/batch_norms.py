@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.along import has_kernel
-from tapegrad.kernels.standard import MOMENTS, geometry_of_rows, kernel_of_rows
 from tapegrad.ops.along import floating
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.layer_norms import scaled, standard_by_numpy
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.standard import affine, standardize
+from tapegrad.ops.running_statistics import by_running, update_both
+from tapegrad.ops.standard import standardize
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
-from tapegrad.recording.steps import address_of_array
-from tapegrad.tape import versions
-from tapegrad.tape.layout import dtype_name
-from tapegrad.tensor import Tensor, from_array
-
-_call: Final = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)  # it releases the GIL
+from tapegrad.tensor import Tensor
 
 
 def _along_channels(x: Tensor, value: Any, call: str, name: str) -> Any:
@@ -36,61 +29,6 @@ def _along_channels(x: Tensor, value: Any, call: str, name: str) -> Any:
     if own.shape != (channels,):
         raise RuntimeError(f"{name} should contain {channels} elements not {own._layout.size}; {call}() has channels")
     return own if x.ndim == 2 else reshape(own, (channels, *(1 for _ in x.shape[2:])))
-
-
-def _per_channel(values: Any, x: Tensor) -> np.ndarray:
-    return np.asarray(values, x.dtype).reshape(-1, *(1 for _ in x.shape[2:]))
-
-
-def _by_running(call: str, x: Tensor, running_mean: Any, running_var: Any, eps: float) -> Tensor:
-    if running_mean is None or running_var is None:
-        raise RuntimeError(f"Expected running_mean and running_var to be defined; {call}() uses no others now")
-    means, variances = (np.asarray(getattr(own, "_data", own)) for own in (running_mean, running_var))
-    for name, own in (("running_mean", means), ("running_var", variances)):
-        if own.shape != (x.shape[1],):
-            raise RuntimeError(f"{name} should contain {x.shape[1]} elements not {own.size}")
-    with np.errstate(all="ignore"):
-        scale = 1 / np.sqrt(variances.astype(np.float64) + eps)
-    constants = (from_array(_per_channel(own, x)) for own in (scale, -means * scale))
-    return affine(x, *constants)
-
-
-def _update(running: Any, values: np.ndarray, momentum: float) -> None:
-    """Move running statistics towards those of a batch, in place."""
-    if running is None:
-        return
-    data = running._array() if isinstance(running, Tensor) else running
-    if data.shape != values.shape:
-        raise RuntimeError(f"running statistics should contain {values.size} elements not {data.size}, one a channel")
-    data *= 1 - momentum
-    data += values * momentum
-    versions.note(data)
-
-
-def _moments(x: Tensor, parts: tuple[int, ...]) -> Any:
-    """Return the means of rows, and the sums of squared deviations from these, in double precision."""
-    data = np.asarray(x._data)
-    if not has_kernel(x._layout) or not data.size:
-        rows = data.reshape(parts)
-        means = np.add.reduce(rows, (0, 2), np.float64) / max(parts[0] * parts[2], 1)
-        return means, np.add.reduce(np.square(rows - means[:, None]), (0, 2))
-    found = np.empty((2, parts[1]))
-    args, geometry = (np.array(words) for words in (
-        [address_of_array(data), address_of_array(found)], geometry_of_rows(parts, 0.0),
-    ))  # fmt: skip
-    kernel = _call(kernel_of_rows(MOMENTS, dtype_name(x._layout.dtype), True))
-    kernel(address_of_array(args), address_of_array(geometry), 0)
-    return found
-
-
-def _update_both(x: Tensor, running_mean: Any, running_var: Any, momentum: float, parts: tuple[int, ...]) -> None:
-    """Update running statistics by the means and unbiased variances of rows, averaged over items."""
-    if running_mean is None and running_var is None:
-        return
-    channels, (means, squares) = x.shape[1], _moments(x, parts)
-    variances = squares / max(parts[0] * parts[2] - 1, 1)
-    for running, values in ((running_mean, means), (running_var, variances)):
-        _update(running, values if len(values) == channels else values.reshape(-1, channels).mean(0), momentum)
 
 
 def _batch_norm_by_numpy(input: Any, weight: Any = 1, bias: Any = 0, training: bool = False, eps: float = 1e-5) -> Any:
@@ -171,9 +109,9 @@ def batch_norm(
         if eps <= 0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
         out = standardize(x, parts, eps, True)
-        _update_both(x, running_mean, running_var, momentum, parts)
+        update_both(x, running_mean, running_var, momentum, parts)
     else:
-        out = _by_running("batch_norm", x, running_mean, running_var, eps)
+        out = by_running("batch_norm", x, running_mean, running_var, eps)
     return scaled(
         out, *(_along_channels(x, own, "batch_norm", name) for name, own in (("weight", weight), ("bias", bias)))
     )
@@ -306,8 +244,8 @@ def instance_norm(
         if parts[2] == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {list(x.shape)}")
         out = standardize(x, parts, eps, True)
-        _update_both(x, running_mean, running_var, momentum, parts)
+        update_both(x, running_mean, running_var, momentum, parts)
     else:
-        out = _by_running("instance_norm", x, running_mean, running_var, eps)
+        out = by_running("instance_norm", x, running_mean, running_var, eps)
     affines = (_along_channels(x, own, "instance_norm", name) for name, own in (("weight", weight), ("bias", bias)))
     return scaled(out, *affines)

@@ -168,7 +168,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
 @functools.lru_cache(maxsize=64)
 def _pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of each two of n rows."""
-    first, second = np.nonzero(triangle(n, n, True, 1))
+    first, second = map(np.ascontiguousarray, np.nonzero(triangle(n, n, True, 1)))  # compiled code reads them as such
     return first, second
 
 

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.arithmetic import add, mul
-from tapegrad.ops.generators import numpy_generator
+from tapegrad.ops.generators import drawn
 from tapegrad.ops.inplace import in_place
+from tapegrad.ops.movement import reshape
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 _SAME = {"training": False}
 _ELEMENTS = docs.Common(
@@ -27,11 +28,19 @@ _ELEMENTS = docs.Common(
 )
 
 
-def _mask(call: str, input: Any, p: float, of_channels: bool) -> np.ndarray:
-    """Return ones, and zeros with probability `p`: of elements, or of channels, with lengths 1 elsewhere."""
+def _mask(call: str, input: Any, p: float, of_channels: bool, scale: float = 1.0) -> Tensor:
+    """Return a number, and zeros with probability `p`: of elements, or of channels, with lengths 1 elsewhere."""
     x = as_operand(input, call, "input", 1)
     shape = (*x.shape[:2], *(1 for _ in x.shape[2:])) if of_channels else x.shape
-    return np.asarray(numpy_generator(None).random(shape, np.float32) >= p).astype(x.dtype)
+    dtype = x.dtype
+
+    def draw(rng: np.random.Generator) -> np.ndarray:
+        mask = np.asarray(rng.random(shape, np.float32) >= p).astype(dtype)
+        if scale != 1.0:
+            mask *= dtype.type(scale)
+        return mask
+
+    return drawn(None, draw)
 
 
 def _check(p: float) -> None:
@@ -40,10 +49,8 @@ def _check(p: float) -> None:
 
 
 def _scaled_mask(call: str, input: Any, p: float, inplace: bool, of_channels: bool) -> Tensor:
-    mask = _mask(call, input, p, of_channels)
-    if p < 1:
-        mask *= mask.dtype.type(1 / (1 - p))
-    return (in_place(mul) if inplace else mul)(input, from_array(mask))
+    mask = _mask(call, input, p, of_channels, 1 / (1 - p) if p < 1 else 1.0)
+    return (in_place(mul) if inplace else mul)(input, mask)
 
 
 @public(namespaces=(TOP, FUNCTIONAL), common=_ELEMENTS)
@@ -73,9 +80,9 @@ def _of_channels(call: str, input: Any, p: float, training: bool, inplace: bool,
         return as_operand(input, call, "input", 1) if not isinstance(input, Tensor) else input
     if is_item:  # an item without a batch: the first dimension is that of the channels
         x = as_operand(input, call, "input", 1)
-        mask = _mask(call, np.empty((1, x.shape[0]), x.dtype), p, True).reshape(-1, *(1 for _ in x.shape[1:]))
-        mask *= mask.dtype.type(1 / (1 - p) if p < 1 else 0)
-        return (in_place(mul) if inplace else mul)(input, from_array(mask))
+        mask = _mask(call, np.empty((1, x.shape[0]), x.dtype), p, True, 1 / (1 - p) if p < 1 else 0.0)
+        mask = reshape(mask, (-1, *(1 for _ in x.shape[1:])))
+        return (in_place(mul) if inplace else mul)(input, mask)
     return _scaled_mask(call, input, p, inplace, True)
 
 
@@ -186,8 +193,8 @@ def _alpha(call: str, input: Any, p: float, training: bool, inplace: bool, of_ch
     low = -1.7580993408473766  # the limit of `selu`, which the elements are set to
     scale = ((low * low * p + 1) * (1 - p)) ** -0.5
     mask = _mask(call, input, p, of_channels)
-    shift = from_array(mask.dtype.type(scale * low) * (mask.dtype.type(1 - p) - mask))
-    factor = from_array(mask * mask.dtype.type(scale))
+    shift = (1 - p - mask) * (scale * low)
+    factor = mask * scale
     if inplace:
         return in_place(lambda x: add(mul(x, factor), shift))(input)
     return add(mul(input, factor), shift)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -139,7 +140,31 @@ def manual_seed(seed: int) -> Generator:
 
 def numpy_generator(generator: Generator | np.random.Generator | None) -> np.random.Generator:
     """Return NumPy's generator behind one of ours; NumPy's own are accepted too."""
-    modes.tell("random")
+    if modes.mode.value:
+        modes.tell("random")
+    return _behind(generator)
+
+
+def drawn(
+    generator: Generator | np.random.Generator | None,
+    draw: Callable[[np.random.Generator], np.ndarray],
+    requires_grad: bool = False,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return what a function draws from NumPy's generator behind one of ours.
+
+    In a function that is traced it is called again in each call of the program. So it may depend on nothing but numbers
+    that are constants there.
+    """
+    if modes.mode.value & modes.INTERCEPTORS:
+        tracer = modes.tracer()
+        if tracer is not None:
+            result: Tensor = tracer.draw(lambda: _behind(generator), draw)
+            return result.requires_grad_() if requires_grad else result
+    return made(draw(_behind(generator)), requires_grad, device)
+
+
+def _behind(generator: Generator | np.random.Generator | None) -> np.random.Generator:
     if generator is None:
         return default_generator.numpy
     if isinstance(generator, Generator):

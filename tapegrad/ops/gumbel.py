@@ -12,14 +12,14 @@ from tapegrad.ops.along import softmax
 from tapegrad.ops.arithmetic import add, div, sub
 from tapegrad.ops.extrema import argmax
 from tapegrad.ops.fill import zeros
-from tapegrad.ops.generators import manual_seed, numpy_generator
+from tapegrad.ops.generators import drawn, manual_seed
 from tapegrad.ops.scatter import scatter
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.table.structural import one_dim
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 # At this temperature the result does not depend on what is drawn.
 _HOT = {"tau": math.inf}
@@ -80,9 +80,10 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", UserWarning, stacklevel=2)
     place = one_dim("gumbel_softmax", x.ndim, dim)
-    noise = -np.log(numpy_generator(None).standard_exponential(x.shape)).astype(x.dtype)
-    soft = softmax(div(add(x, from_array(np.asarray(noise))), tau), place)
+    shape, dtype = x.shape, x.dtype
+    noise = drawn(None, lambda rng: -np.log(rng.standard_exponential(shape)).astype(dtype))
+    soft = softmax(div(add(x, noise), tau), place)
     if not hard:
         return soft
-    drawn = scatter(zeros(x.shape, dtype=x.dtype), place, argmax(soft, place, True), value=1.0)
-    return add(sub(drawn, soft.detach()), soft)
+    chosen = scatter(zeros(x.shape, dtype=x.dtype), place, argmax(soft, place, True), value=1.0)
+    return add(sub(chosen, soft.detach()), soft)

@@ -113,8 +113,9 @@ def rewrite_at(
 
 def _give(tensor: Tensor, node: TapeNode | Leaf | None) -> None:
     """Give a tensor its newest node."""
-    layout = layout_of(tensor._array())
-    give_node(tensor, layout.tracked if node is not None else layout, node)
+    tensor._array()  # which gives an array's layout to what held a NumPy scalar
+    layout = tensor._layout
+    give_node(tensor, layout.tracked if node is not None else layout.plain, node)
 
 
 def give_node(tensor: Tensor, layout: Layout, node: TapeNode | Leaf | None) -> None:

@@ -96,7 +96,7 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
         both = [item for item in key if item is ARRAY or item.__class__ is int]
         arrays = [next(rest) if item is ARRAY else np.array(item) for item in both]
         key = [ARRAY if item.__class__ is int else item for item in key]
-    if len(arrays) > 1:
+    if any(own.shape != arrays[0].shape for own in arrays):
         try:
             arrays = list(np.broadcast_arrays(*arrays))
         except ValueError:

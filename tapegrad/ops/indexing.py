@@ -211,7 +211,8 @@ def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
         result, plan = compute(op, Bound((x,), {"key": parts}, index_arrays), is_seen=is_seen)
     except IndexError as error:
         raise in_words_of_torch(error, x) from None
-    if plan is not None:
+    # The places of a mask are not its elements: compiled code finds no plan by them.
+    if plan is not None and not (isinstance(key, (Tensor, np.ndarray)) and key.dtype == np.bool_):
         _plans.insert(plan, (input, key), {}, (x,), index_arrays)
     return result  # type: ignore[no-any-return]
 

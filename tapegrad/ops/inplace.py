@@ -1,7 +1,7 @@
 """In-place operations: writing to a tensor's memory, recorded where a gradient is wanted.
 
 A recorded in-place operation computes its result as the op does, copies it into the memory that aliases see, and gives
-the tensor the new entry's node.  What the entry saved are copies, so that ``y *= y`` has a gradient.
+the tensor the new entry's node. What the entry saved are copies, so that ``y *= y`` has a gradient.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tapegrad.ops.table.write_checks import (
     wrapped,
 )
 from tapegrad.tape import versions, views
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import layout_of
 from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
@@ -54,11 +55,29 @@ def _copy(value: Any, target: np.ndarray) -> Any:
     return copy
 
 
+# Functions whose entry alone can have saved what is written over: it is copied there, if it was saved.
+_OF_ONE_ENTRY: Final = frozenset({arithmetic.add, arithmetic.sub, arithmetic.mul})
+
+
+def _keep_copy(node: Any, array: np.ndarray) -> None:
+    """Let an entry keep a copy of an array, which is contiguous, if it has saved that."""
+    if isinstance(node, list):
+        for place in range(FIRST_OPERAND + node[PLAN_OBJECT].arity, len(node)):
+            if node[place] is array:
+                node[place] = array.copy()
+
+
 def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ...]) -> Tensor:
     """Record ``function(target, *args)``, write its value to the target's memory, and let the target be its result."""
     array = target._array()
     check_distinct(array)
-    result = _fitting(target, function(_copy(target, array), *[_copy(own, array) for own in args]))
+    others = [_copy(own, array) for own in args]
+    if function in _OF_ONE_ENTRY and array.flags.c_contiguous and not modes.mode.value & modes.INTERCEPTORS:
+        result = function(target, *others)
+        _keep_copy(result._node, array)
+    else:
+        result = function(_copy(target, array), *others)
+    result = _fitting(target, result)
     if result._node is None:  # the elements that are written over get a gradient of 0
         return copy_(target, result)
     before_write(target)

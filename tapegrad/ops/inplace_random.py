@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.ops.generators import Generator, numpy_generator
+from tapegrad.ops.generators import Generator, drawn, numpy_generator
 from tapegrad.ops.history import before_write
+from tapegrad.ops.random import bernoulli
 from tapegrad.ops.setitem import write_at_index
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.write_checks import check_leaf
 from tapegrad.tensor import Tensor
@@ -31,8 +34,12 @@ def _check_continuous(distribution: str, x: Tensor) -> None:
     )
 
 
-def _draw(self: Tensor, values: np.ndarray) -> Tensor:
-    """Write what was drawn to a tensor; the elements that are written over get a gradient of 0."""
+def _draw(self: Tensor, generator: Generator | None, draw: Callable[[np.random.Generator], Any]) -> Tensor:
+    """Write what is drawn to a tensor; the elements that are written over get a gradient of 0."""
+    if modes.tracer() is not None:
+        write_at_index(self, Ellipsis, drawn(generator, lambda rng: np.asarray(draw(rng))), "a random number's method")
+        return self
+    values = draw(numpy_generator(generator))
     if modes.is_grad_enabled():
         check_leaf(self)
         if isinstance(self._node, list):
@@ -47,22 +54,27 @@ def _draw(self: Tensor, values: np.ndarray) -> Tensor:
 def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers drawn uniformly from a bound to another, in place."""
     _check(from_ <= to, f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
-    return _draw(self, numpy_generator(generator).uniform(from_, to, self.shape))
+    shape = self.shape
+    return _draw(self, generator, lambda rng: rng.uniform(from_, to, shape))
 
 
 @_method
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normally distributed numbers, in place."""
     _check(std >= 0, f"normal expects std >= 0.0, but found std {std}")
-    return _draw(self, numpy_generator(generator).normal(mean, std, self.shape))
+    shape = self.shape
+    return _draw(self, generator, lambda rng: rng.normal(mean, std, shape))
 
 
 @_method
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with ones with a probability, or with those of a tensor, and with zeros otherwise, in place."""
+    if isinstance(p, Tensor) and p.is_traced:
+        return self.copy_(bernoulli(xp.expand(p, self.shape), generator=generator))
     chance = np.asarray(as_operand(p, "bernoulli_", "p", 2)._data)
     _check(bool(np.all((chance >= 0) & (chance <= 1))), f"bernoulli_ expects p to be in [0, 1], but got p={p}")
-    return _draw(self, numpy_generator(generator).random(self.shape) < chance)
+    shape = self.shape
+    return _draw(self, generator, lambda rng: rng.random(shape) < chance)
 
 
 @_method
@@ -70,7 +82,8 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     """Fill with exponentially distributed numbers of the mean ``1 / lambd``, in place."""
     _check_continuous("Exponential", self)
     _check(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-    return _draw(self, numpy_generator(generator).exponential(1 / lambd, self.shape))
+    shape = self.shape
+    return _draw(self, generator, lambda rng: rng.exponential(1 / lambd, shape))
 
 
 @_method
@@ -78,7 +91,8 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
     """Fill with numbers whose logarithms are normally distributed, in place."""
     _check_continuous("Log normal", self)
     _check(std > 0, f"log_normal_ expects std > 0.0, but found std={std}")
-    return _draw(self, numpy_generator(generator).lognormal(mean, std, self.shape))
+    shape = self.shape
+    return _draw(self, generator, lambda rng: rng.lognormal(mean, std, shape))
 
 
 @_method
@@ -86,14 +100,16 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
     """Fill with numbers of the Cauchy distribution, in place."""
     _check_continuous("Cauchy", self)
     _check(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
-    return _draw(self, median + sigma * numpy_generator(generator).standard_cauchy(self.shape))
+    shape = self.shape
+    return _draw(self, generator, lambda rng: median + sigma * rng.standard_cauchy(shape))
 
 
 @_method
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the numbers of trials up to the first success, which has the probability `p`, in place."""
     _check(0 < p < 1, f"geometric_ expects p to be in (0, 1), but got p={p}")
-    return _draw(self, numpy_generator(generator).geometric(p, self.shape))
+    shape = self.shape
+    return _draw(self, generator, lambda rng: rng.geometric(p, shape))
 
 
 @_method
@@ -104,7 +120,8 @@ def random_(self: Tensor, *bounds: int, generator: Generator | None = None) -> T
     """
     low, high = (0, *bounds)[-2:] if bounds else (0, _most_of(self.dtype) + 1)
     _check(low < high, f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    return _draw(self, numpy_generator(generator).integers(low, high - 1, self.shape, endpoint=True))
+    shape = self.shape
+    return _draw(self, generator, lambda rng: rng.integers(low, high - 1, shape, endpoint=True))
 
 
 def _most_of(dtype: np.dtype) -> int:

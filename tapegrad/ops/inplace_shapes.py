@@ -20,6 +20,7 @@ def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
     """Return the method that lets a tensor be what a function that returns a view makes of it."""
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        modes.tell("reshaped", name)
         if modes.is_grad_enabled():
             check_leaf(self)
         self._array()

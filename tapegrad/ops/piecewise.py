@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.arithmetic import relu as relu_op
-from tapegrad.ops.generators import numpy_generator
+from tapegrad.ops.generators import drawn
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.shaped import and_inplace, applied, only_floats, shaped
 from tapegrad.ops.table import docs
@@ -17,7 +17,7 @@ from tapegrad.ops.table.elementwise import BINARY_SAMPLES, binary, unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 
 @and_inplace
@@ -266,5 +266,6 @@ def rrelu(
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     x = as_operand(input, "rrelu", "input", 1)
-    slopes = numpy_generator(None).uniform(lower, upper, x.shape).astype(x.dtype)
-    return applied(inplace, _prelu, input, from_array(slopes))  # type: ignore[arg-type]
+    shape, dtype = x.shape, x.dtype
+    slopes = drawn(None, lambda rng: rng.uniform(lower, upper, shape).astype(dtype))
+    return applied(inplace, _prelu, input, slopes)  # type: ignore[arg-type]

@@ -7,11 +7,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.devices import DeviceLike
 from tapegrad.dtypes import DTypeLike
-from tapegrad.ops.creation import dtype_or_default, made, shape_of
-from tapegrad.ops.generators import Generator, numpy_generator
+from tapegrad.ops.creation import dtype_or_default, shape_of
+from tapegrad.ops.generators import Generator
+from tapegrad.ops.generators import drawn as drawn_by
 from tapegrad.ops.table import docs
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
@@ -54,7 +58,7 @@ def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Ca
     ) -> Tensor:
         if dtype.kind not in "fc":
             raise RuntimeError(f"{call}() draws floating numbers, not {dtype}; for integers use randint()")
-        return made(draw(numpy_generator(generator), shape, dtype), requires_grad, device)
+        return drawn_by(generator, lambda rng: draw(rng, shape, dtype), requires_grad, device)
 
     def sized(
         *shape: Any,
@@ -141,8 +145,10 @@ def randint(
         low, high = 0, low
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    drawn = numpy_generator(generator).integers(low, high, shape_of("randint", (size,)))
-    return made(np.asarray(drawn).astype(dtype), requires_grad, device)
+    shape = shape_of("randint", (size,))
+    return drawn_by(
+        generator, lambda rng: np.asarray(rng.integers(low, high, shape)).astype(dtype), requires_grad, device
+    )
 
 
 @public()
@@ -172,7 +178,7 @@ def randperm(
     >>> sorted(tg.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    return made(numpy_generator(generator).permutation(n).astype(dtype), requires_grad, device)
+    return drawn_by(generator, lambda rng: rng.permutation(n).astype(dtype), requires_grad, device)
 
 
 @public(common=docs.RANDOM)
@@ -206,6 +212,8 @@ def normal(
     >>> tg.normal(5.0, 0.0, (2,))
     tensor([5., 5.])
     """
+    if any(isinstance(value, Tensor) and value.is_traced for value in (mean, std)):
+        return _normal_of_tensors(mean, std, size, generator, dtype)
     arrays = [np.asarray(value._data if isinstance(value, Tensor) else value) for value in (mean, std)]
     if np.any(arrays[1] < 0):
         raise RuntimeError(f"normal expects std >= 0.0, but found std {arrays[1].min()}")
@@ -213,8 +221,23 @@ def normal(
     if dtype is None and any(isinstance(value, (Tensor, np.ndarray)) for value in (mean, std)):
         dtype = np.result_type(*(v.dtype for v in (mean, std) if isinstance(v, (Tensor, np.ndarray))))
     kind = dtype_or_default(dtype)
-    drawn = _gaussian(numpy_generator(generator), shape, kind)
-    return made((arrays[0] + arrays[1] * drawn).astype(kind), requires_grad, device)
+    return drawn_by(
+        generator, lambda rng: (arrays[0] + arrays[1] * _gaussian(rng, shape, kind)).astype(kind), requires_grad, device
+    )
+
+
+def _normal_of_tensors(mean: Any, std: Any, size: Any, generator: Generator | None, dtype: DTypeLike | None) -> Tensor:
+    """Return normally distributed numbers in a trace, where `mean` or `std` depends on its inputs."""
+    with modes.no_grad():
+        if bool(xp.where(as_operand(std, "normal", "std", 2) < 0, True, False).any()):
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+        both = [as_operand(own, "normal", "mean", 1) for own in (mean, std)]
+        shape = np.broadcast_shapes(*(own.shape for own in both)) if size is None else shape_of("normal", (size,))
+        kind = (
+            np.result_type(*(own.dtype for own in both if not own._layout.weak)) if dtype is None else np.dtype(dtype)
+        )
+        noise = drawn_by(generator, lambda rng: _gaussian(rng, shape, kind))
+        return xp.cast(both[0] + both[1] * noise, kind)  # type: ignore[no-any-return]
 
 
 @public(method=True)
@@ -239,7 +262,13 @@ def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     >>> tg.bernoulli(tg.tensor([0.0, 1.0]))
     tensor([0., 1.])
     """
+    if isinstance(input, Tensor) and input.is_traced:
+        with modes.no_grad():
+            if not bool(((input >= 0) & (input <= 1)).all()):
+                raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true; bernoulli() takes probabilities")
+            shape = input.shape
+            return xp.cast(drawn_by(generator, lambda rng: rng.random(shape)) < input, input.dtype)  # type: ignore[no-any-return]
     chance = np.asarray(input._data if isinstance(input, Tensor) else input)
     if not np.all((chance >= 0) & (chance <= 1)):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true; bernoulli() takes probabilities")
-    return made((numpy_generator(generator).random(chance.shape) < chance).astype(chance.dtype))
+    return drawn_by(generator, lambda rng: (rng.random(chance.shape) < chance).astype(chance.dtype))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
 from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
 from tapegrad.ops.parts import strided_put_op
-from tapegrad.ops.table.gateway import as_operand, names_of_arrays, shape_of
+from tapegrad.ops.table.gateway import as_operand, names_of_arrays, raw_data, shape_of
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.write_checks import check_distinct, check_leaf, follower, records, wrapped
 from tapegrad.recording.keys import TAKES_ARRAYS
@@ -34,6 +34,7 @@ from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
 
 _plans = PlanCache()
+_SIMPLE: Final = frozenset({int, slice, type(None)})
 
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
@@ -56,14 +57,29 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         if result is not None and result._node is not None:
             _take_history(self, result)
         return
+    if _is_itself(self, key, value):  # what the write to the part did is in the history of both
+        if modes.is_grad_enabled():
+            check_leaf(self)
+        return
     if records(self) and isinstance(node, Leaf):
         raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
     _set_new(self, value, key)
 
 
+def _is_itself(self: Tensor, key: Any, value: Any) -> bool:
+    """Whether ``x[key] += y`` writes a part back to its place. A simple key says so without an encoding."""
+    items = key if key.__class__ is tuple else (key,)
+    if modes.mode.value & modes.INTERCEPTORS or any(item.__class__ not in _SIMPLE for item in items):
+        return False
+    try:
+        return is_part(self, self._array()[(*items, ...)], value)  # with the dots never a scalar
+    except IndexError:
+        return False
+
+
 def _has_base(value: Any) -> bool:
     """Whether a value is a view; to ask a tensor for a base that it does not have takes 0.4 µs."""
-    return isinstance(value, Tensor) and getattr(value._data, "base", None) is not None and hasattr(value, "_base")
+    return isinstance(value, Tensor) and getattr(raw_data(value), "base", None) is not None and hasattr(value, "_base")
 
 
 def _wraps_around(value: Any, dtype: np.dtype) -> bool:

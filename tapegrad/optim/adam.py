@@ -36,7 +36,7 @@ def _by_largest_root(
     beta1: float, beta2: float, size: float, root: float, eps: float,
 ) -> tuple[Any, ...]:  # fmt: skip
     exp_avg, exp_avg_sq = moments(grad, exp_avg, exp_avg_sq, beta1, beta2)
-    max_exp_avg_sq = max_exp_avg_sq if max_exp_avg_sq > exp_avg_sq else exp_avg_sq
+    max_exp_avg_sq = xp.where(max_exp_avg_sq > exp_avg_sq, max_exp_avg_sq, exp_avg_sq)
     return x - size * exp_avg / (xp.sqrt(max_exp_avg_sq) / root + eps), exp_avg, exp_avg_sq, max_exp_avg_sq
 
 

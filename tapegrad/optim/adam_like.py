@@ -143,7 +143,7 @@ def _by_largest(
 ) -> tuple[Any, ...]:
     exp_avg += (1.0 - beta1) * (grad - exp_avg)
     exp_inf, height = beta2 * exp_inf, abs(grad) + eps
-    exp_inf = exp_inf if exp_inf > height or exp_inf != exp_inf else height  # nan stays
+    exp_inf = xp.where((exp_inf > height) | (exp_inf != exp_inf), exp_inf, height)  # nan stays
     return x - size * exp_avg / exp_inf, exp_avg, exp_inf
 
 

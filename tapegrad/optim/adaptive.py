@@ -242,10 +242,10 @@ def _by_signs(
     x: Any, grad: Any, prev: Any, step_size: Any, eta_minus: float, eta_plus: float, least: float, largest: float
 ) -> tuple[Any, ...]:
     agreement = grad * prev
-    step_size *= eta_plus if agreement > 0.0 else eta_minus if agreement < 0.0 else 1.0
-    step_size = min(max(step_size, least), largest)
-    grad = 0.0 if agreement < 0.0 else grad  # after a change of sign it stays where it is
-    sign = 1.0 if grad > 0.0 else -1.0 if grad < 0.0 else 0.0  # of nan too, as in PyTorch
+    step_size = step_size * xp.where(agreement > 0.0, eta_plus, xp.where(agreement < 0.0, eta_minus, 1.0))
+    step_size = xp.where(step_size < least, least, xp.where(step_size > largest, largest, step_size))
+    grad = xp.where(agreement < 0.0, 0.0, grad)  # after a change of sign it stays where it is
+    sign = xp.where(grad > 0.0, 1.0, xp.where(grad < 0.0, -1.0, 0.0))  # of nan too, as in PyTorch
     return x - sign * step_size, grad, step_size
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
+from tapegrad import modes
 from tapegrad.optim.formula import Formula
 from tapegrad.optim.optimizer import Group, Optimizer, Params
 from tapegrad.optim.update import Update
@@ -34,6 +35,17 @@ def check_options(defaults: Mapping[str, Any]) -> None:
     for place, beta in enumerate(defaults.get("betas", ())):
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {place}: {beta}")
+
+
+def _head(group: Group) -> tuple[float, float, float]:
+    """Return the first values of a step; see `tapegrad.optim.update.Update`."""
+    decay = group.get("weight_decay", 0.0)
+    decoupled = decay and group.get("decoupled_weight_decay")
+    return (
+        -1.0 if group["maximize"] else 1.0,
+        0.0 if decoupled else decay,
+        1.0 - group["lr"] * decay if decoupled else 1.0,
+    )
 
 
 class FormulaOptimizer(Optimizer):
@@ -86,15 +98,15 @@ class FormulaOptimizer(Optimizer):
         The result of `closure`.
         """
         loss = None if closure is None else self._loss_of(closure)
+        tracer = modes.tracer()
         for number, group in enumerate(self.param_groups):
-            decay = group.get("weight_decay", 0.0)
-            decoupled = decay and group.get("decoupled_weight_decay")
-            head = (
-                -1.0 if group["maximize"] else 1.0,
-                0.0 if decoupled else decay,
-                1.0 - group["lr"] * decay if decoupled else 1.0,
-            )
-            self._update(number, group)(group, self.state, head)
+            update = self._update(number, group)
+            if tracer is None:
+                update(group, self.state, _head(group))
+            else:
+                from tapegrad.optim.traced import trace_step  # when a function is traced
+
+                trace_step(tracer, update, group, self.state, _head, self._choose)
         return loss
 
     def _update(self, number: int, group: Group) -> Update:

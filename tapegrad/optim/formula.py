@@ -49,11 +49,14 @@ class Reads(NamedTuple):
         The states that are single numbers, and those of the parameter's shape.
     options : tuple of (str, int or None)
         The options, and which part of each.
+    fresh : bool
+        Whether it asks if the step is the first one.
     """
 
     numbers: tuple[str, ...]
     states: tuple[str, ...]
     options: tuple[tuple[str, int | None], ...]
+    fresh: bool
 
 
 def reads(formula: Formula, initial: Mapping[str, Any]) -> Reads:
@@ -64,6 +67,7 @@ def reads(formula: Formula, initial: Mapping[str, Any]) -> Reads:
         numbers,
         tuple(name for name in element if name in initial and name not in begin),
         tuple(PARTS.get(name, (name, None)) for name in begin[len(numbers) :] if name != "fresh"),
+        "fresh" in begin,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tapegrad import modes
+from tapegrad.autograd.run import clear_grads
 from tapegrad.optim.hooks import (
     Hooked,
     register_optimizer_step_post_hook,
@@ -146,13 +147,7 @@ class Optimizer(Hooked):
             Set them to None; otherwise to zeros, in the same memory.
         """
         for group in self.param_groups:
-            for param in group["params"]:
-                if set_to_none:
-                    param._grad = None
-                elif param._grad is not None:
-                    if param._grad._node is not None:
-                        param._grad = param._grad.detach()
-                    param._grad.zero_()
+            clear_grads(group["params"], set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient.

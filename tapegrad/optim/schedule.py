@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
+from tapegrad import modes
 from tapegrad.optim.optimizer import Group, Optimizer
 from tapegrad.tensor import Tensor
 
@@ -154,6 +155,7 @@ class LRScheduler:
         epoch : int, optional
             Deprecated: the step to go to.
         """
+        modes.tell("unseen", "step() of a schedule")
         if self._step_count == 1:
             self.optimizer._check_order()
         self._step_count += 1

@@ -156,8 +156,7 @@ class Update:
         head : tuple of float
             The sign of gradients, how much of the parameter is added to them, and what the parameter is multiplied by.
         """
-        given = [group[name] if part is None else group[name][part] for name, part in self.reads.options]
-        self._pack(self._values, 0, *head, 0.0, *given)
+        self._pack(self._values, 0, *head, 0.0, *values_of(self, group))
         params = group["params"] if group["params"].__class__ is list else list(group["params"])
         if self._run(params, state):
             for number, param in enumerate(params):
@@ -215,6 +214,11 @@ class Update:
                 value = complex(value, value) if param.dtype.kind == "c" else value
                 own[name] = from_array(np.full(param.shape, value, param.dtype))
         return bool(missing)
+
+
+def values_of(update: Update, group: Mapping[str, Any]) -> list[Any]:
+    """Return the options of a group that a formula reads."""
+    return [group[name] if part is None else group[name][part] for name, part in update.reads.options]
 
 
 @functools.cache

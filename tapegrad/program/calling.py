@@ -13,6 +13,7 @@ from typing import Final
 from tapegrad.compiler.intrinsics import call, call_void, stack
 from tapegrad.modes import INTERCEPTORS
 from tapegrad.program.arguments import UNFIT, has_names, is_off, read_inputs, read_values
+from tapegrad.program.changes import begin, can_write, change, has_gradients, undo
 from tapegrad.program.outcomes import RAISED, built, drop, finish_outputs, new_arrays
 from tapegrad.program.stopping import DONE, FAILED, CallFields
 from tapegrad.program.templates import MEMORY_ON_STACK, WORDS_ON_STACK
@@ -150,9 +151,14 @@ def run_code(
 
 
 def compute(
-    dispatch: DispatchFields, variant: VariantFields, inputs: Array[int], addresses: Array[int], outputs: Array[Object]
+    dispatch: DispatchFields,
+    variant: VariantFields,
+    inputs: Array[int],
+    addresses: Array[int],
+    outputs: Array[Object],
+    values: Array[Object],
 ) -> Object:
-    """Return what machine code computes; UNFIT or RAISED."""
+    """Return what machine code computes, and change what it changes; UNFIT or RAISED."""
     runtime = dispatch.runtime
     memory, owner = stack(MEMORY_ON_STACK), NDArray(0)
     if variant.memory.arguments != 0:
@@ -168,9 +174,29 @@ def compute(
             drop(outputs, count)
         elif finish_outputs(dispatch, variant, outputs, addresses):
             result = built(dispatch, variant, outputs, outputs.at(count))
+            is_built = 0 if result == RAISED else 1
+            if (
+                variant.changes != 0
+                and is_built
+                and change(runtime, variant.changes, inputs, addresses, outputs, values) == 0
+            ):
+                decref(result)
+                result = Object(RAISED)
             drop(outputs, count)
     give_back(variant.memory, owner)
     return result
+
+
+def prepared(
+    runtime: Runtime, variant: VariantFields, values: Array[Object], words: Array[int], held: Array[Object], off: int
+) -> int:
+    """Let Python prepare a call that changes something, if its arguments fit; return 0 if they do not, or RAISED."""
+    if has_gradients(runtime, variant.changes, values) == 0:
+        return 0
+    if read_inputs(runtime, variant, values, words, held, off) == 0:
+        return 0
+    decref_all(held, variant.n_inputs)
+    return begin(runtime, variant.changes)
 
 
 def call_variant(
@@ -193,9 +219,16 @@ def call_variant(
         values = outputs.at(variant.n_outputs + variant.n_builds)
         fits = read_values(dispatch, variant, args, names, values)
     result = Object(UNFIT)
-    if fits != 0 and read_inputs(runtime, variant, values, words, held, off):
-        result = compute(dispatch, variant, words, addresses, outputs)
+    if fits != 0 and variant.changes != 0:
+        fits = prepared(runtime, variant, values, words, held, off)
+        if fits == RAISED:
+            result = Object(RAISED)
+    if fits == 1 and read_inputs(runtime, variant, values, words, held, off):
+        if variant.changes == 0 or can_write(runtime, variant, words, held):
+            result = compute(dispatch, variant, words, addresses, outputs, values)
         decref_all(held, count)
+    if fits == 1 and variant.changes != 0 and result == UNFIT and undo(variant.changes) == 0:
+        result = Object(RAISED)
     give_back(variant.words, owner)
     return result
 

@@ -7,7 +7,7 @@ A call is of the kind of another one if its operands have the same layouts, and 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -44,19 +44,22 @@ class Kind(NamedTuple):
         Of the result as the function sees it, which is an array also if it is one number.
     converted : tuple of int
         The operands that are Python's integers, and become floats.
+    is_view : bool
+        Whether the result is a view of the operand.
     """
 
     plan: Plan
     layout: Layout
     shown: Layout
     converted: tuple[int, ...] = ()
+    is_view: bool = False
 
 
-def kind_of(plan: Plan, out: Any, converted: tuple[int, ...] = ()) -> Kind:
+def kind_of(plan: Plan, out: Any, converted: tuple[int, ...] = (), is_view: bool = False) -> Kind:
     """Return the kind of calls with a plan, given the result of one."""
     layout = layout_of(np.asarray(out))
     shown = layout.tracked if plan.records else layout
-    return Kind(plan, contiguous_layout(layout.shape, layout.dtype), shown, converted)
+    return Kind(plan, contiguous_layout(layout.shape, layout.dtype), shown, converted, is_view)
 
 
 class Calls(Numbers):
@@ -64,6 +67,8 @@ class Calls(Numbers):
 
     Attributes
     ----------
+    has_writes : bool
+        Whether something was written to in place: then operands may be stale views, see `tapegrad.program.views`.
     entries : list of Entry
     script : list, or None
         If there is one, calls are noted in it: kind, numbers of operands, number of the result; None for others.
@@ -72,8 +77,9 @@ class Calls(Numbers):
     def __init__(self) -> None:
         super().__init__()
         self.entries: list[Entry] = []
-        self._exact = Exact(self.entries, self.layouts, self.value_of)
+        self._exact = Exact(self.entries, self.layouts)
         self.script: list[Any] | None = None
+        self.has_writes = False
         self._results: dict[Any, Any] = {}  # by operation and operands: what is computed twice stands once
         self._kinds: dict[Any, Kind] = {}
         self._number_tensors: dict[int, Tensor] = {}  # of Python numbers
@@ -82,10 +88,12 @@ class Calls(Numbers):
 
     def exact_value_of(self, number: int) -> Any:
         """Return the value with this number, with the bits of an ordinary call."""
-        return self._exact.value(number)
+        return self._exact.value(number, self.value_of)
 
     def called_op(self, plans: PlanCache, call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Return the result of an operation; `call` binds and computes any call of it."""
+        if self.has_writes:
+            self.renew_all(args)
         enabled, values, rest = modes.is_grad_enabled(), args[: plans.n_operands], args[plans.n_operands :]
         if plans.flags & SEQUENCE_OF_OPERANDS:
             values = values[0] if values and values[0].__class__ in (list, tuple) else ()
@@ -122,7 +130,10 @@ class Calls(Numbers):
         for place in known.converted:
             operands[place] = float(operands[place])
             numbers[place] = self.python_number(operands[place], FLOAT)
-        return self._write(known, operands, tuple(numbers))
+        result = self._write(known, operands, tuple(numbers))
+        if known.is_view:
+            self.note_view(result, operands[0], known.plan)
+        return result
 
     def _write(self, kind: Kind, operands: Sequence[Any], numbers: tuple[int, ...]) -> Traced:
         """Write an operation of a kind down, compute it if all operands are computed, and return its result."""
@@ -221,6 +232,14 @@ class Calls(Numbers):
             if converted is not None:
                 self._kinds[key] = kind._replace(converted=converted)
         return result
+
+    def renew_all(self, values: Iterable[Any]) -> None:
+        """Renew the stale views among some operands."""
+        raise NotImplementedError
+
+    def note_view(self, tensor: Tensor, operand: Tensor, plan: Plan | None, result: int = 0) -> None:
+        """Note that a tensor is a view of an operand."""
+        raise NotImplementedError
 
     def forget_last(self) -> None:
         """Forget the last call."""

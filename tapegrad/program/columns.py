@@ -71,7 +71,7 @@ def read_entries(self: Object, args: Array[Object], nargs: int) -> int:
 
 
 def mark_alive(self: Object, args: Array[Object], nargs: int) -> int:
-    """Mark what marked values depend on, among marked ones: ``mark_alive(columns, values, entries)``; return how many.
+    """Mark what marked values depend on: ``mark_alive(columns, values, entries)``; return how many of marked entries.
 
     Other entries are no longer marked. `mark_reached` is alike.
     """

@@ -18,68 +18,21 @@ from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, rebuild, structure, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
-from tapegrad.ops.table.gateway import constant
-from tapegrad.program.derivative import differentiable
-from tapegrad.program.entry import Dispatch, Input, Output, Variant, make_entry
+from tapegrad.program.effects import Outside, Postponed
+from tapegrad.program.entry import Dispatch, Input, Output, make_entry
 from tapegrad.program.limits import limited
+from tapegrad.program.numpy_random import noticed_draws
+from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
-from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.program.version import Version
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 #: How many programs a function may have for one signature: one for each way through its branches.
 LIMIT: Final = 16
-
-
-class Version:
-    """The program of a function for one signature and one way through its branches.
-
-    Attributes
-    ----------
-    program : Program
-        Its inputs are the arguments', then those of tensors that the function takes from outside.
-    captured : list of Tensor
-        The tensors from outside; their data are looked at in every call.
-    tree : object
-        What the function returned, for its structure.
-    places : list of int
-        Which leaves of `tree` are outputs of the program; the others are the same in every call.
-    """
-
-    def __init__(self, program: Program, captured: Sequence[Tensor], tree: Any, places: Sequence[int]) -> None:
-        self.program, self.captured, self.tree, self.places, self.run = (
-            program, list(captured), tree, places, program.run,
-        )  # fmt: skip
-        self._wanted = [own.requires_grad for own in captured]
-        self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
-
-    def call(self, inputs: Sequence[Tensor], is_new: bool = False) -> list[Tensor] | None:
-        """Return the outputs; None if Python would have taken another way, which it has not if the trace `is_new`."""
-        if [own.requires_grad for own in self.captured] != self._wanted:
-            return None  # since the trace a tensor from outside was frozen, or thawed
-        try:
-            outputs, values = self._computed([*inputs, *self.captured])
-        except Exception:
-            if self.program.guards and not is_new:  # perhaps an operation of another branch
-                return None
-            raise
-        return outputs if self.program.holds(values) else None
-
-    def _computed(self, inputs: list[Tensor]) -> tuple[list[Tensor], Sequence[Any]]:
-        """Return the outputs, and the values of guards."""
-        if modes.is_grad_enabled() and any(own.requires_grad for own in inputs):
-            return differentiable(self.program, self.run, inputs)
-        arrays, values = self.run([own._data for own in inputs])
-        return [constant(array, layout_of(array)) for array in arrays], values
-
-    def result(self, outputs: Sequence[Tensor], has_arrays: bool) -> Any:
-        """Return outputs as the function would."""
-        leaves = flatten(self.tree)
-        for place, output in zip(self.places, outputs, strict=True):
-            leaves[place] = array_of(output) if has_arrays else output
-        return rebuild(self.tree, leaves)
 
 
 class Compiled:
@@ -150,34 +103,48 @@ class Compiled:
             ) from None
         if versions is None:
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
+        call = (args, kwargs), leaves, places, inputs
+        try:
+            found = self._version(key, versions, call, wanted)
+        except Postponed:
+            found = None
+        if found is None:
+            return self._called_itself(*call, has_arrays)
+        version, outputs = found
+        if not any(wanted):  # the compiled entry does not record
+            self._serve(version, args, kwargs, leaves)
+        return version.result(outputs, has_arrays)
+
+    def _version(
+        self, key: Any, versions: list[Version], call: tuple[Any, Any, Any, Any], wanted: Sequence[bool]
+    ) -> tuple[Version, list[Tensor]] | None:
+        """Return the version that serves a call, with its outputs; None if the function itself is to be called."""
+        inputs = call[-1]
         for number, version in enumerate(versions):
             outputs = version.call(inputs)
             if outputs is not None:
                 if number:  # the next call may well take the same way
                     versions.insert(0, versions.pop(number))
-                if not any(wanted):  # the compiled entry does not record
-                    self._serve(version, args, kwargs, leaves)
-                return version.result(outputs, has_arrays)
+                return version, outputs
         if len(versions) == LIMIT:
             self._give_up(key, versions)
-            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
-        version = self._trace((args, kwargs), leaves, places, inputs, wanted)
+            return None
+        version = self._trace(*call, wanted)
         if version.run.fused is None and not versions:
             # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
             self._versions[key] = None
             self._refused.append(version.run)
-            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
+            return None
         versions.insert(0, version)
         outputs = version.call(inputs, is_new=True)
         if outputs is None:  # a value that depends on more than the inputs
             self._give_up(key, versions)
-            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
-        self._serve(version, args, kwargs, leaves)
-        return version.result(outputs, has_arrays)
+            return None
+        return version, outputs
 
     def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
         """Let the compiled entry call a version first, if it knows the classes of arguments and containers."""
-        if version.run.fused is None:
+        if version.run.fused is None or not version.outside.is_served:
             return
         layouts = [version.program.layouts[number] for number in version.program.inputs]
         wanted, kinds, count = list(leaves), [], 0
@@ -195,12 +162,15 @@ class Compiled:
             for number, place in enumerate(version.places):
                 result[place] = Output(number)
             arguments, keywords = rebuild((args, kwargs), wanted)
+            first = len(arguments) + len(keywords)
+            captured, changes = prepared(version.outside, version.program, count, first)
             try:
                 variant = version.run.variant(
                     arguments,
                     keywords=keywords,
                     result=rebuild(version.tree, result),
-                    captured=list(zip(version.captured, layouts[count:], strict=True)),
+                    captured=captured,
+                    changes=changes,
                     as_tensors=not kinds or any(issubclass(kind, Tensor) for kind in kinds),
                 )
             except TypeError:  # a container that compiled code does not know
@@ -232,19 +202,23 @@ class Compiled:
             for place, tensor in zip(places, tensors, strict=True):
                 filled[place] = tensor
             args, kwargs = rebuild(tree, filled)
-            returned[:] = [self.function(*args, **kwargs)]
-            return [leaf for leaf in flatten(returned[0]) if isinstance(leaf, Tensor)]
+            out = self.function(*args, **kwargs)
+            own = flatten(out)
+            found = [place for place, leaf in enumerate(own) if isinstance(leaf, Tensor)]
+            returned[:] = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in own]), found
+            return [own[place] for place in found]
 
-        with enable_grad(), limited(self._limit):
-            program, captured = trace(call, [own._data for own in inputs], wanted)
+        outside = Outside()
+        with enable_grad(), noticed_draws(), limited(self._limit):
+            program, captured = trace(call, [own._data for own in inputs], wanted, outside)
         program.limit = self._limit
+        outside.find_names(self.function)
         count = len(inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
-        out = returned.pop()
-        outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
-        kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
-        program.signature = signature_of(self.function, (tree, places), (kept, outputs), wanted, captured)
-        return Version(self._known(program), captured, kept, outputs)
+        plain = not outside.has_effects and all(isinstance(own, Tensor) for own in outside.sources)
+        if plain:
+            program.signature = signature_of(self.function, (tree, places), tuple(returned), wanted, captured)
+        return Version(self._known(program), outside, *returned)
 
     def _known(self, program: Program) -> Program:
         """Return a program that was just traced, or an equal one."""
@@ -252,12 +226,13 @@ class Compiled:
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
-        guard = versions[0].program.guards[-1]
+        guards = versions[0].program.guards
+        why = "Python looks at a value of its own computation" if guards else "what it finds outside is another one"
         warnings.warn(
-            f"{self.function.__name__} takes another way in nearly every call, because Python looks at a value of its "
-            f"own computation; it is not compiled. {guard.where}",
+            f"{self.function.__name__} takes another way in nearly every call, because {why}; it is not compiled. "
+            f"{guards[-1].where if guards else ''}",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     @property

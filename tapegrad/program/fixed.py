@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tapegrad.func.trees import flatten, rebuild
-from tapegrad.program.compiled import Compiled, Version
+from tapegrad.program.compiled import Compiled
+from tapegrad.program.effects import Outside
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
 from tapegrad.program.signature import Slot, signature_of
+from tapegrad.program.version import Version
 from tapegrad.tensor import Tensor
 
 _AGAIN: Final = "trace another one by Program.trace(), or use tapegrad.compile(), which does so by itself"
@@ -52,7 +54,7 @@ class _Given(Fixed):
         result = flatten(own.result)
         outputs = [place for place, leaf in enumerate(result) if isinstance(leaf, Slot)]
         kept = rebuild(own.result, [None if isinstance(leaf, Slot) else leaf for leaf in result])
-        return Version(program, own.captured, kept, outputs)
+        return Version(program, Outside(own.captured), kept, outputs)
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         del self._versions[key]

@@ -53,6 +53,18 @@ detach_op: Final = Op(
 del op_table[detach_op.name]  # it is a method, and stands only in programs
 
 
+#: A value that was written over where nothing is recorded: its history is that of the one before.
+rewritten_op: Final = Op(
+    name="rewritten",
+    operands=("x", "value"),
+    forward=lambda x, value: value,
+    vjp=(lambda ct: ct, NOT_DIFFERENTIABLE),
+    family="binary",
+    fx=lambda x, value: value,
+)
+del op_table[rewritten_op.name]
+
+
 class Guard(NamedTuple):
     """A value that Python looked at while a function was traced: the program holds for this outcome only.
 

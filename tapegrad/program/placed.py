@@ -77,7 +77,7 @@ def with_stacks(program: Program) -> Program:
         touched.update(users[ends[number] - takes[number] : ends[number]].tolist())
     found = _Writer(program, chosen, {number for number in chosen if used[number] == 1}).program(sorted(touched))
     found.has_functions = program.has_functions
-    return found
+    return with_stacks(found)  # rows may be sums of placed rows themselves
 
 
 def _row_of(program: Program, entry: Entry) -> int | None:

@@ -90,6 +90,11 @@ class Program(Listed):
 
         called: Any = Fixed(function)
         called(*examples)
+        if not called.programs:  # the step of an optimizer that has no states yet, or arguments that share memory
+            raise ValueError(
+                "the function was called as it is written, and not traced: an optimizer has made its states, or what "
+                "is written to shares memory with another argument. Call trace() again, with arguments of their own memory"
+            )
         program: Program = called.programs[0]
         program._called = called
         return program

@@ -16,6 +16,7 @@ from tapegrad.program.loops import Blocked, Staged, blocked, code_of, one_by_one
 from tapegrad.program.program import Program
 from tapegrad.program.refusals import with_refusals
 from tapegrad.program.replay import Replay
+from tapegrad.program.scan import Scan
 
 _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other threads run
 
@@ -25,6 +26,7 @@ _codes: Final[WeakValueDictionary[Hashable, Fused | Blocked]] = WeakValueDiction
 
 def _machine_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked:
     """Return a program as machine code, which calls operations that are not fused if it `may_stop`."""
+    program = Scan.lifted(program)
     if len(program.entries) == 1 and program.entries[0].op.family == "batch":
         try:
             return _of_batch(program)

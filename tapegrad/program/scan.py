@@ -67,6 +67,8 @@ class Scan:
     recorded: ClassVar[Callable[..., Any]]
     #: From a turn's program to one that machine code is made of.
     written_out: ClassVar[Callable[[Program], Program]]
+    #: From a program with batches of loops to one with loops of batches.
+    lifted: ClassVar[Callable[[Program], Program]] = staticmethod(lambda program: program)
 
     def __init__(
         self,
@@ -152,7 +154,8 @@ class Scan:
         return _op(n_operands, n_results, n_residuals, len(self.kept), self.condition is not None)
 
 
-_OPTIONS: Final = ("reverse", "counted", "condition", "kept", "slots")
+_DEFAULTS: Final[dict[str, Any]] = {"reverse": False, "counted": False, "kept": (), "slots": 0}
+_OPTIONS: Final = ("condition", *_DEFAULTS)
 _scans: Final[WeakValueDictionary[Hashable, Scan]] = WeakValueDictionary()
 
 
@@ -161,6 +164,7 @@ def scan_of(
 ) -> Scan:
     """Return a loop: the same one for equal programs, so that what is known of it is found."""
     body, condition = body.compact(), options.pop("condition", None)
+    options = _DEFAULTS | options
     if condition is not None:
         condition = condition.compact()
     known = None if condition is None else condition.key()

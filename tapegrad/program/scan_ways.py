@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import tapegrad.program.scan_batches  # noqa: F401  # installs how batches of loops compute
 from tapegrad import modes
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.gateway import apply

@@ -14,10 +14,10 @@ from tapegrad.func.trees import flatten, rebuild
 from tapegrad.ops.creation import as_tensor
 from tapegrad.program.scan import example
 from tapegrad.program.scan_ways import Loop, Traced
-from tapegrad.program.trace import trace
+from tapegrad.program.trace import TracingError, trace
 from tapegrad.tensor import Tensor, from_array
 
-__all__ = ["counted", "repeated", "scanned"]
+__all__ = ["computed_again", "counted", "repeated", "scanned"]
 
 
 def scanned(turn: Callable[..., Any], carry: Carried, rows: Values, count: int, reverse: bool) -> Any:
@@ -65,6 +65,24 @@ def counted(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], carry: 
     loop = Loop(body, whole.traced, whole.examples, length=None if isinstance(turns, Tensor) else turns)
     results = loop.results([first, *carry.leaves], [_integer(turns)] if isinstance(turns, Tensor) else [])
     return None if results is None else carry.with_leaves(results[1:])
+
+
+def computed_again(function: Callable[[], Any]) -> tuple[Any] | None:
+    """Return what a function returns, by a loop of one turn, whose rule computes it again; None if it cannot be traced.
+
+    All that it takes comes from outside.
+    """
+    whole = _Turn(lambda value, _: (value, function()), Carried((), "checkpoint", "nothing"), _NO_ROWS)
+    try:
+        body = whole.first([])
+    except TracingError:
+        return None
+    results = None if body is None else Loop(body, whole.traced, [], length=1).results([])
+    if results is None:
+        return None
+    values = iter([own[0] for own in results])
+    leaves = [None if leaf is None else next(values) for leaf in flatten(whole.y)]
+    return (rebuild(whole.y, leaves),)
 
 
 _NO_ROWS = Values(None, "", "")

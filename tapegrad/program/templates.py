@@ -5,7 +5,7 @@ A template is a tree of tuples, named tuples, lists and dicts. Among its leaves,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -38,7 +38,7 @@ class Input(NamedTuple):
         ``np.ndarray``, `Tensor`, a subclass of `Tensor`, or the class of a Python number. A scalar of NumPy serves as
         an array without dimensions. Other subclasses do not count: Python serves them.
     layout : Layout
-        Its dtype and shape; the strides are those of a contiguous array.
+        Its dtype and shape; the strides are those of a contiguous array. If it requires grad, a tensor has to.
     """
 
     kind: type
@@ -49,6 +49,25 @@ class Output(NamedTuple):
     """What stands for an output in a template."""
 
     number: int
+
+
+class Changes(NamedTuple):
+    """What a call changes; see `tapegrad.program.variants.ChangeFields`.
+
+    Attributes
+    ----------
+    before, undo, after : callable or None
+    sizes : sequence of int
+    writes, grads, conditions : sequence of (int, int)
+    """
+
+    before: Callable[[], bool] | None
+    undo: Callable[[], None] | None
+    after: Callable[[], None] | None
+    sizes: Sequence[int]
+    writes: Sequence[tuple[int, int]]
+    grads: Sequence[tuple[int, int]]
+    conditions: Sequence[tuple[int, int]]
 
 
 class Address(int):
@@ -164,6 +183,8 @@ def input_words(pieces: Pieces, wanted: Input, place: int) -> list[int]:
     is_tensor = issubclass(kind, Tensor)
     over_array = _of_new_array(layout)
     inline = intern((), (), layout.dtype, inline=True) if layout.ndim == 0 else over_array
+    if layout.requires_grad:
+        over_array, inline = over_array.tracked, inline.tracked
     scalar = 0
     if is_tensor or kind is np.ndarray:
         scalar = pieces.hold(layout.dtype.type) if layout.ndim == 0 else 0
@@ -201,6 +222,13 @@ def build(pieces: Pieces, tree: Any) -> list[list[int]]:
     owner = tree if kind == CONSTANT else type(tree)
     words.append([kind, len(children), pieces.hold(owner), pieces.hold(keys) if keys else 0])
     return words
+
+
+def change_words(pieces: Pieces, changes: Changes) -> Address:
+    """Append the words of `ChangeFields`."""
+    calls = [0 if own is None else pieces.hold(own) for own in changes[:3]]
+    lists = [(len(rows), pieces.table(rows)) for rows in changes[4:]]
+    return pieces.add([*calls, pieces.add(changes.sizes), *(word for pair in lists for word in pair)])
 
 
 def guard_words(guards: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:

@@ -6,8 +6,11 @@ known by its identity.
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import numpy as np
@@ -20,21 +23,22 @@ from tapegrad.ops.table.results import is_part
 from tapegrad.program import garbage
 from tapegrad.program.calls import kind_of
 from tapegrad.program.columns import Columns
+from tapegrad.program.effects import Outside
+from tapegrad.program.outside import Takes
 from tapegrad.program.placed import with_stacks
 from tapegrad.program.program import Entry, Program, detach_op
-from tapegrad.program.scripts import Scripts
 from tapegrad.program.traced import Traced, TracingError, error, plain_twin
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["Traced", "Tracer", "TracingError", "trace"]
 
 _SMALL: Final = 4096  # elements of a result that depends on no input and becomes a constant
 
 
-class Tracer(Scripts):
+class Tracer(Takes):
     """Writes down the operations of one call of a function.
 
     Attributes
@@ -47,7 +51,6 @@ class Tracer(Scripts):
         super().__init__()
         self.has_functions = False
         self._tensors: dict[int, Callable[[], Tensor | None]] = {}
-        self._around = modes.interceptor()
 
     def copied(self, tensor: Tensor, copy: np.ndarray) -> None:
         """Let a copy of a tensor's data stand for its value."""
@@ -63,15 +66,7 @@ class Tracer(Scripts):
 
     def random(self) -> None:
         """Refuse random numbers, which would be the same in every call."""
-        raise error("random numbers are not traced yet; give them to the function as an argument")
-
-    def accumulated(self, tensor: Tensor) -> None:
-        """Refuse to change the gradient of a tensor from outside."""
-        if not tensor.is_traced:
-            raise error(
-                "backward() accumulates gradients of tensors from outside, which is not traced yet; return them by "
-                "autograd.grad()"
-            )
+        raise error("random numbers of this kind are not traced; give them to the function as an argument")
 
     def called(self) -> None:
         """Note that the user's own rule is a part of the function: see `Version`."""
@@ -79,7 +74,14 @@ class Tracer(Scripts):
 
     def written(self, array: np.ndarray) -> None:
         """Refuse a write in place: the list is pure."""
-        raise error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
+        raise error("this write in place is not traced; compute a new tensor, e.g. with where() or x + y")
+
+    def is_own(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a value of this trace, and none that it took from outside."""
+        number, original = self.known(raw_data(tensor)), self.originals.get(id(tensor))
+        if original is not None and original.tensor() is tensor:
+            return False
+        return tensor.is_traced and number is not None and number not in self._tensors
 
     def number_of(self, operand: Tensor) -> int:
         """Return the number of an operand's value; a tensor from outside is noted."""
@@ -112,6 +114,8 @@ class Tracer(Scripts):
     def __call__(self, op: Op, bound: Bound) -> Any:
         """Compute an operation, and write it down."""
         self._count += 1
+        if self.has_writes:
+            self.renew_all(bound.operands)
         numbers = tuple([self.number_of(own) for own in bound.operands])
         for number in numbers:
             self.value_of(number)
@@ -122,8 +126,11 @@ class Tracer(Scripts):
         plan, out, _ = gateway.forward(op, Bound(operands, bound.attrs, bound.index_arrays), layouts)
         if plan.pack is not None:
             result = tuple(plan.pack(plan, out, *operands))
+            shared = [place for place, own in enumerate(out) if _is_view(own, operands)]
         else:
+            shared = [0] if plan.view_offset is not None else []
             if id(out) in self._by_identity and isinstance(out, np.ndarray):  # an operand, as it is
+                shared = [0]
                 out = out[...]
             result = (compiled.finish(plan, out, *operands, *bound.index_arrays),)
         records = any(own._node is not None for own in result)
@@ -137,8 +144,10 @@ class Tracer(Scripts):
         for own in result if records else ():
             self._bind_residuals(op, own._node, results)
         tensors = [self.traced(own, number) for own, number in zip(result, results, strict=True)]
+        for place in shared:
+            self.note_view(tensors[place], bound.operands[0], plan, place)
         if len(key) == 2:
-            kind = kind_of(plan, out)
+            kind = kind_of(plan, out, is_view=bool(shared))
             self._last = bound, kind, tensors[0]
             if self.script is not None:
                 self.script.append(None if records else (kind, numbers, known))
@@ -149,8 +158,15 @@ class Tracer(Scripts):
             return tensors[0]
         return op.result_type(*tensors) if op.result_type is not None else tuple(tensors)
 
-    def detached(self, tensor: Tensor) -> Traced:
-        """Return a traced tensor of the same value without a graph."""
+    def detached(self, tensor: Tensor) -> Tensor:
+        """Return a tensor of the same value without a graph, which is a view."""
+        self.renew(tensor)
+        result = self.copy_of(tensor) if tensor.is_traced else from_array(tensor._array())
+        self.note_view(result, tensor, None)
+        return result
+
+    def copy_of(self, tensor: Tensor) -> Traced:
+        """Return a traced tensor of the same value without a graph, which is no view."""
         number, data = self.number_of(tensor), raw_data(tensor)
         if tensor._node is not None:
             known = self._results.get((detach_op, number))
@@ -211,13 +227,27 @@ class Tracer(Scripts):
         return twin
 
 
+def _noticing_modules() -> AbstractContextManager[None]:
+    """Return what lets a tracer notice calls of modules, if there are any."""
+    hooks = sys.modules.get("tapegrad.nn.modules.hooks")
+    return contextlib.nullcontext() if hooks is None else hooks.noticing()
+
+
+def _is_view(out: Any, operands: Sequence[Tensor]) -> bool:
+    data = raw_data(operands[0]) if len(operands) == 1 else None
+    return isinstance(out, np.ndarray) and isinstance(data, np.ndarray) and np.may_share_memory(out, data)
+
+
 def _row_by_row(layout: Layout) -> Layout:
     return contiguous_layout(layout.shape, layout.dtype)
 
 
 @garbage.kept()
 def trace(
-    function: Callable[..., Any], arrays: Sequence[np.ndarray], requires_grad: Sequence[bool] = ()
+    function: Callable[..., Any],
+    arrays: Sequence[np.ndarray],
+    requires_grad: Sequence[bool] = (),
+    outside: Outside | None = None,
 ) -> tuple[Program, list[Tensor]]:
     """Call a function of tensors with example values, and return its program, and the tensors that it captured.
 
@@ -230,6 +260,9 @@ def trace(
     arrays : sequence of array
     requires_grad : sequence of bool
         Whether gradients of the inputs are wanted of the program; default none.
+    outside : Outside, optional
+        Gets what the function takes from outside, and what it changes there: further outputs. Without it, that is an
+        error.
     """
     tracer = Tracer()
     inputs, numbers = [], []
@@ -241,10 +274,14 @@ def trace(
             inputs[-1].requires_grad_()
     dtypes.on_change.append(tracer.forget_kinds)
     try:
-        with modes.intercept(tracer), pass_modes.tracing():
+        with modes.intercept(tracer), pass_modes.tracing(), _noticing_modules():
             outputs = function(*inputs)
+            tracer.renew_all(outputs)
+            results = [tracer.number_of(own) for own in outputs]
+            del outputs  # a tensor of the function's own dies now
+            taken, changed = tracer.found(inputs, numbers, outside)
     finally:
         dtypes.on_change.remove(tracer.forget_kinds)
-    results = [tracer.number_of(own) for own in outputs]
-    captured = tracer.captured()
-    return tracer.program([*numbers, *captured], results), list(captured.values())
+        tracer.restore()
+    program = tracer.program([*numbers, *taken], [*results, *changed])
+    return program, list(tracer.captured().values())

@@ -76,10 +76,14 @@ class Traced(Tensor):
         detached: Tensor = _tracer().detached(self)
         return detached
 
-    @property  # type: ignore[misc]  # it has no setter
+    @property  # it has no setter
     def data(self) -> Tensor:
         """A traced tensor of the same value without a graph."""
         return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        _tracer().replaced(self, value)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         memo[id(self)] = copy = self.detach().clone()

@@ -11,9 +11,11 @@ from tapegrad.program.templates import (
     MEMORY_ON_STACK,
     WORDS_ON_STACK,
     Arguments,
+    Changes,
     Output,
     Pieces,
     build,
+    change_words,
     guard_words,
     output,
     room,
@@ -84,6 +86,42 @@ class Room(Struct):
     arguments: Array[Object]  # of `tapegrad.runtime.pool.empty`; 0 if the stack has room
 
 
+class WriteFields(Struct):
+    """An output that is copied to an input."""
+
+    input: int
+    output: int
+
+
+class GradFields(Struct):
+    """A tensor that gets an output as its gradient."""
+
+    value: int
+    output: int  # negative: the tensor has no gradient then
+
+
+class ConditionFields(Struct):
+    """A tensor that has to have a gradient before, or must have none."""
+
+    value: int
+    has_grad: int
+
+
+class ChangeFields(Struct):
+    """What a call changes, and what is asked before."""
+
+    before: Object  # called before inputs are read; 0: nothing
+    undo: Object  # called if the variant does not serve after all
+    after: Object  # called in the end
+    sizes: Array[int]  # of inputs, in bytes
+    n_writes: int
+    writes: Table[WriteFields]
+    n_grads: int
+    grads: Table[GradFields]
+    n_conditions: int
+    conditions: Table[ConditionFields]
+
+
 class VariantFields(Struct):
     """A variant. Its lists stand behind it in the same memory."""
 
@@ -109,6 +147,7 @@ class VariantFields(Struct):
     guard_words: int  # of all guards; their values stand at the beginning of the memory of a call
     outcomes: Array[int]  # `guard_words`
     scratch: int  # the offset of scratch memory in the memory of a call
+    changes: ChangeFields  # 0: none
     words: Room  # for addresses and references during a call
     memory: Room  # for what machine code writes besides arrays
 
@@ -155,6 +194,8 @@ class Variant:
         Bytes of memory, aligned to 64, that the code may use during a call.
     as_tensors : bool
         Whether outputs become tensors.
+    changes : Changes, optional
+        What a call changes. Outputs that become gradients are tensors.
     is_long : bool
         Whether other threads of Python may run meanwhile. To let them takes 30 ns.
     stages : sequence of int
@@ -189,6 +230,7 @@ class Variant:
         guards: Sequence[np.ndarray] = (),
         scratch: int = 0,
         as_tensors: bool = False,
+        changes: Changes | None = None,
         is_long: bool = False,
         stages: Sequence[int] = (),
         stops: Sequence[np.ndarray] | None = None,
@@ -200,8 +242,9 @@ class Variant:
         builds = build(pieces, result)
         offsets, outcomes = guard_words(guards)
         offset, rows = WORD * len(outcomes), []
-        for layout in outputs:
-            rows.append(output(pieces, layout, offset, as_tensors))
+        gradients = {number for _, number in changes.grads} if changes is not None else ()
+        for number, layout in enumerate(outputs):
+            rows.append(output(pieces, layout, offset, as_tensors or number in gradients))
             offset += 0 if layout.ndim else max(-(-layout.nbytes // WORD) * WORD, WORD)
         start = -(-offset // _ALIGNMENT) * _ALIGNMENT
         n_words = read.n_values + 3 * len(read.inputs) + 2 * len(outputs) + len(guards) + len(builds)
@@ -228,6 +271,7 @@ class Variant:
             "guard_words": len(outcomes),
             "outcomes": pieces.add(outcomes),
             "scratch": start,
+            "changes": 0 if changes is None else change_words(pieces, changes),
             "words": room(pieces, WORD * n_words, WORDS_ON_STACK),
             # Memory of the heap can be kept where a stop's operand is.
             "memory": room(pieces, start + scratch, MEMORY_ON_STACK if not stops else -1),

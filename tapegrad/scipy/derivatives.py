@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Final, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -21,14 +21,45 @@ from tapegrad.program.compiled import Compiled
 from tapegrad.program.program import Program
 from tapegrad.program.trace import TracingError
 from tapegrad.runtime import state
+from tapegrad.runtime.locks import hold_while_forking, module_lock
 from tapegrad.tensor import Tensor
 
-__all__ = ["Derivative", "Fallback", "as_scalar", "as_vector"]
+__all__ = ["Derivative", "Fallback", "Recent", "as_scalar", "as_vector"]
 
 _MOST: Final = 64
 _LARGE: Final = 1 << 20  # bytes of constants: of larger programs there is one each
-_recent: Final[OrderedDict[Hashable, Program]] = OrderedDict()
-state.register("scipy.derivatives: programs", lambda: len(_recent), _recent.clear)
+
+T = TypeVar("T")
+
+
+class Recent(Generic[T]):
+    """What was used last, by keys.
+
+    Parameters
+    ----------
+    name : str
+        Its name among the caches of the process.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._known: OrderedDict[Hashable, T] = OrderedDict()
+        self._lock = module_lock()
+        hold_while_forking(self._lock)
+        state.register(name, lambda: len(self._known), self._known.clear)
+
+    def found(self, key: Hashable, new: T, is_wanted: Callable[[T], bool] = lambda _: True) -> T:
+        """Return what is known by a key, or else what is new; also if what is known is not wanted any more."""
+        with self._lock:
+            known = self._known.setdefault(key, new)
+            if not is_wanted(known):
+                known = self._known[key] = new
+            self._known.move_to_end(key)
+            if len(self._known) > _MOST:
+                self._known.popitem(last=False)
+        return known
+
+
+_recent: Final[Recent[Program]] = Recent("scipy.derivatives: programs")
 
 
 class Fallback:
@@ -95,12 +126,7 @@ class Derivative(Compiled):
         if sum(np.asarray(value).nbytes for value in program.constants.values()) > _LARGE:
             return program
         program = program.compact()
-        key = program.key()
-        known = _recent.setdefault(key, program)
-        _recent.move_to_end(key)
-        if len(_recent) > _MOST:
-            _recent.popitem(last=False)
-        return known
+        return _recent.found(program.key(), program)
 
 
 def as_scalar(value: Any) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -50,6 +51,17 @@ def _text(n_values: int, scratch: int) -> str:
     ])  # fmt: skip
 
 
+@functools.cache
+def _integrand(n_values: int, has_scratch: bool) -> int:
+    text = _text(n_values, _SCRATCH if has_scratch else 0)
+    return address_of_ir("integrand", text, lambda: text, _SYMBOL)
+
+
+@functools.lru_cache(maxsize=64)
+def _address(code: Fused) -> int:
+    return code.address()  # which takes 0.1 ms
+
+
 @contextlib.contextmanager
 def low_level(compiled: Any, values: Sequence[Any]) -> Iterator[scipy.LowLevelCallable | None]:
     """Give a compiled function of a number and values, which was called, as what SciPy calls.
@@ -75,8 +87,7 @@ def low_level(compiled: Any, values: Sequence[Any]) -> Iterator[scipy.LowLevelCa
     if not fits or not isinstance(code, Fused):
         yield None
         return
-    text = _text(len(values), 0 if not code.scratch_bytes else _SCRATCH)
-    address = address_of_ir("integrand", text, lambda: text, _SYMBOL)
+    address = _integrand(len(values), bool(code.scratch_bytes))
     arrays = [np.ascontiguousarray(value) for value in values]  # which live while the function is called
-    table = (ctypes.c_void_p * (1 + len(arrays)))(code.address(), *[own.ctypes.data for own in arrays])
+    table = (ctypes.c_void_p * (1 + len(arrays)))(_address(code), *[own.ctypes.data for own in arrays])
     yield scipy.LowLevelCallable(_SIGNATURE(address), ctypes.cast(table, ctypes.c_void_p))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,8 +12,7 @@ from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import is_grad_enabled, no_grad
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.program.trace import TracingError
-from tapegrad.runtime import state
-from tapegrad.scipy.derivatives import Derivative, Fallback, as_scalar, as_vector
+from tapegrad.scipy.derivatives import Derivative, Fallback, Recent, as_scalar, as_vector
 from tapegrad.scipy.packing import Packing
 from tapegrad.scipy.snapshots import Unseen, frozen
 from tapegrad.sparse.matrices import SparseDerivative
@@ -24,7 +22,6 @@ __all__ = ["Problem", "as_tuple"]
 
 _FLOATS: Final = (np.ndarray, np.floating, float)
 _VALUE: Final = "a floating value"  # in the place of one
-_MOST: Final = 64
 
 
 def as_tuple(args: Any) -> tuple[Any, ...]:
@@ -49,8 +46,7 @@ class _Known:
         self.counts: dict[Any, int] = {}
 
 
-_recent: Final[OrderedDict[Hashable, _Known]] = OrderedDict()
-state.register("scipy.problem: functions", lambda: len(_recent), _recent.clear)
+_recent: Final[Recent[_Known]] = Recent("scipy.problem: functions")
 
 
 class Problem:
@@ -99,13 +95,7 @@ class Problem:
             key = frozen((self.function, self.packing.tree, self.packing.shapes, *self._others))
         except Unseen:
             return known
-        known = _recent.setdefault(key, known)
-        if known.fallback.is_used:
-            known = _recent[key] = _Known(Fallback(api, known.fallback.name))  # which warns again
-        _recent.move_to_end(key)
-        if len(_recent) > _MOST:
-            _recent.popitem(last=False)
-        return known
+        return _recent.found(key, known, lambda own: not own.fallback.is_used)  # which would not warn again
 
     def call(self, x: Any, *values: Any, before: tuple[Any, ...] = ()) -> Any:
         """Call the user's function with a vector and the values of further arguments, perhaps behind others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +12,11 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, kron
 
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, xp
-from tapegrad.program.fuse.lowering import ELEMENTWISE, forward_of
+from tapegrad.program.fuse.lowering import ELEMENTWISE, MOVEMENTS, forward_of
 from tapegrad.program.fuse.moves import positions_of
 from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.program import Entry, Program
-from tapegrad.sparse.structure import TooDense, among, check, chosen, gathered, line_of, spread, stacked, united
+from tapegrad.sparse.structure import TooDense, among, check, chosen, empty, gathered, line_of, spread, stacked, united
 from tapegrad.tensor import from_array
 
 __all__ = ["dependencies"]
@@ -73,7 +74,7 @@ class _Call:
             found = self.product(shape)
         elif op.name in _PREFIXES:
             found = self.prefixes(shape)
-        elif op.family in _SHARES and not op.linear:
+        elif op.name == "cross" or (op.family in _SHARES and not op.linear):
             found = self.lines(shape)
         elif op.linear:
             found = self.linear(shape)
@@ -181,34 +182,34 @@ class _Call:
     def linear(self, shape: tuple[int, ...]) -> csr_array:
         """Ask an operation that moves elements where they come from; one that adds them, where they go."""
         entry, op = self.entry, self.entry.op
-        if not any(number not in self.program.constants for number in entry.index_arrays):
-            rule = [op.rule(place) for place in range(len(self.shapes))]
-            given: list[Any] = [None if own is not NOT_DIFFERENTIABLE else self.constant(place)
-                                for place, own in enumerate(rule)]  # fmt: skip
-            moved = [place for place, own in enumerate(rule) if own is not NOT_DIFFERENTIABLE]
-            if all(given[place] is not None for place in range(len(given)) if place not in moved):
-                indices = [np.asarray(self.program.constants[number]) for number in entry.index_arrays]
-                parts = [self.rows[place] for place in moved]
-                try:
-                    call = forward_of(entry, given + indices)
-                    places = positions_of(call, tuple([self.shapes[place] for place in moved])).reshape(-1) - 1
-                    filled = [csr_array((math.prod(self.shapes[place]), self.width), dtype=bool) if rows is None
-                              else rows for place, rows in zip(moved, parts, strict=True)]  # fmt: skip
-                    return gathered(stacked(filled), places)
-                except Exception:  # it adds elements, or does not take positions
-                    pass
-                try:
-                    return self.transposed(shape, moved, given, indices)
-                except Exception:
-                    pass
+        moves = [op.rule(place) is not NOT_DIFFERENTIABLE for place in range(len(self.shapes))]
+        given = [None if own else self.constant(place) for place, own in enumerate(moves)]
+        is_known = all(number in self.program.constants for number in entry.index_arrays)
+        is_known = is_known and all(own or value is not None for own, value in zip(moves, given, strict=True))
+        if op.family in MOVEMENTS and is_known:
+            indices = [np.asarray(self.program.constants[number]) for number in entry.index_arrays]
+            places = [place for place, own in enumerate(moves) if own]
+            for ask in (self.moved, self.transposed):
+                # A forward or a rule may not take positions, or add elements.
+                with contextlib.suppress(Exception):
+                    return ask(shape, places, given, indices)
         return self.lines(shape) if op.family in _SHARES else self.dense(shape)
 
+    def moved(
+        self, shape: tuple[int, ...], places: Sequence[int], given: Sequence[Any], indices: Sequence[np.ndarray]
+    ) -> csr_array:
+        """Ask the forward of an operation where elements come from."""
+        call = forward_of(self.entry, [*given, *indices])
+        sources = positions_of(call, tuple([self.shapes[place] for place in places])).reshape(-1) - 1
+        found = [(self.rows[place], math.prod(self.shapes[place])) for place in places]
+        return gathered(stacked([empty(size, self.width) if rows is None else rows for rows, size in found]), sources)
+
     def transposed(
-        self, shape: tuple[int, ...], moved: Sequence[int], given: Sequence[Any], indices: Sequence[np.ndarray]
+        self, shape: tuple[int, ...], places: Sequence[int], given: Sequence[Any], indices: Sequence[np.ndarray]
     ) -> csr_array:
         """Ask the rule of an operation that adds elements where each goes."""
         parts: list[csr_array] = []
-        for place in moved:
+        for place in places:
             rows = self.rows[place]
             if rows is None:
                 continue

@@ -147,11 +147,10 @@ class Sweep(Stops):
             if node is None:
                 continue
             plan = node[PLAN_OBJECT]
-            order = order_of(node[SLOT])
-            for name in plan.saved:
-                residual = node[plan.position(name)]
-                if isinstance(residual, np.ndarray):
-                    newer = versions.since(residual, order)
+            for place, name in enumerate(plan.saved, FIRST_OPERAND + plan.arity):
+                residual = node[place]
+                if isinstance(residual, np.ndarray) and versions.is_known(residual):
+                    newer = versions.since(residual, order_of(node[SLOT]))
                     if newer:
                         version = versions.version(residual)
                         saver = short_name(node) if name == "out" else None

@@ -16,7 +16,7 @@ from typing import Any, Final
 from tapegrad.autograd.backward import backward as run_backward
 from tapegrad.autograd.function import Function
 from tapegrad.autograd.saved_hooks import saved_tensors_hooks
-from tapegrad.modes import enable_grad, no_grad
+from tapegrad.modes import enable_grad, is_traced, no_grad
 from tapegrad.ops.generators import get_rng_state, set_rng_state
 from tapegrad.sweep.sweep import current_sweep
 from tapegrad.tape.layout import Layout
@@ -78,6 +78,10 @@ def checkpoint(
     Any
         What the function returns.
 
+    Notes
+    -----
+    In a compiled function, the call is one operation of the program, and so is the second one, in its derivative.
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -90,6 +94,11 @@ def checkpoint(
     if use_reentrant is None:
         warnings.warn(f"tapegrad.utils.checkpoint: {_PASS_IT}", stacklevel=2)
         use_reentrant = True
+    if is_traced():
+        from tapegrad.program.scanned import computed_again  # at call time: programs import this package
+
+        found = computed_again(functools.partial(function, *args, **kwargs))
+        return function(*args, **kwargs) if found is None else found[0]
     if not use_reentrant:
         run = _Run(function, args, kwargs, context_fn, preserve_rng_state, early_stop, determinism_check != "none")
         return run.first()

@@ -5,7 +5,7 @@ hence guards. `ERROR`: a `TracingError` that names the line. In the first two ca
 for the other inputs, unless a guard has another outcome: a wrong answer is never silent.
 """
 
-from tests.program_cases import derivatives, flow, loops, numpy_arrays, refused, stops, values
+from tests.program_cases import derivatives, flow, loops, numpy_arrays, refused, stops, values, writes
 from tests.program_cases.case import CASES, ERROR, GUARD, PROGRAM, Case
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "refused",
     "stops",
     "values",
+    "writes",
 ]

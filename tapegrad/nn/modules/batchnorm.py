@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from tapegrad import modes
 from tapegrad.nn import functional
 from tapegrad.nn.modules.linear import parameter
 from tapegrad.nn.modules.module import Module
@@ -85,13 +86,16 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     def forward(self, input: Any) -> Any:
         self._check_input_dim(input)
-        factor = 0.0 if self.momentum is None else self.momentum
+        factor: Any = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            count = self.num_batches_tracked._array()
-            count += 1
-            versions.note(count)
+            if modes.tracer() is not None:
+                self.num_batches_tracked.add_(1)
+            else:
+                count = self.num_batches_tracked._array()
+                count += 1
+                versions.note(count)
             if self.momentum is None:  # the mean over all batches
-                factor = 1.0 / float(self.num_batches_tracked)
+                factor = 1.0 / (self.num_batches_tracked if modes.tracer() else float(self.num_batches_tracked))
         mean, var = self.running_mean, self.running_var
         by_batch = self.training or (mean is None and var is None)
         if self.training and not self.track_running_stats:

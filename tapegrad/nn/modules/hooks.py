@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
+from tapegrad import modes
 from tapegrad.ops.concat import cat
 from tapegrad.ops.fill import zeros_like
+from tapegrad.runtime.locks import module_lock
 from tapegrad.tape.hooks import RemovableHandle
 from tapegrad.tensor import Tensor
 
@@ -21,6 +24,10 @@ SAVE_PRE, SAVE, LOAD_PRE, LOAD = "save_pre", "save", "load_pre", "load"
 
 Hook = Callable[..., Any]
 Grads = list[Tensor | None]
+
+
+_noticing = [0]  # how many blocks there are, of all threads
+_lock = module_lock()
 
 
 class Entry(NamedTuple):
@@ -136,11 +143,27 @@ class Hooked:
         return self._add_hook(LOAD, Entry(hook))
 
 
+@contextmanager
+def noticing() -> Generator[None]:
+    """Tell interceptors of the calls of modules, in a ``with`` block: one without hooks seems to have some."""
+    with _lock:
+        _noticing[0] += 1
+        Hooked._hooks = {"noticed": OrderedDict()}
+    try:
+        yield
+    finally:
+        with _lock:
+            _noticing[0] -= 1
+            if not _noticing[0]:
+                Hooked._hooks = {}
+
+
 # A call with hooks ---------------------------------------------------------------------------------------------------
 
 
 def call(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call the forward of a module that has hooks."""
+    """Call the forward of a module that has hooks, or is to be noticed; see `noticing`."""
+    modes.tell("called_module", module)
     late = [entry for entry in module._entries(FORWARD) if entry.always_call]
     try:
         return _call(module, args, kwargs, late)

@@ -43,7 +43,7 @@ class _Lazy(Module):
         for name, param in made.named_parameters():
             params[name].data = param.data.to(params[name].dtype)
             setattr(made, name, params[name].requires_grad_(param.requires_grad))
-        hooks = {"_hooks": self._hooks} if self._hooks else {}
+        hooks = {"_hooks": self._hooks} if "_hooks" in self.__dict__ else {}
         self.__class__ = self._base
         self.__dict__.clear()
         self.__dict__.update(made.__dict__, **hooks)

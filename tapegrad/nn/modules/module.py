@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from tapegrad.autograd.run import clear_grads
 from tapegrad.dtypes import DTypeLike
 from tapegrad.nn.modules import hooks
 from tapegrad.nn.modules.members import BUFFER, MODULE, PARAMETER
@@ -190,12 +191,7 @@ class Module(Stateful):
         set_to_none : bool
             Set them to None; otherwise to zeros, in the same memory.
         """
-        for param in self.parameters():
-            if set_to_none:
-                param._grad = None
-            elif param._grad is not None:
-                param._grad = param._grad.detach()
-                param._grad.zero_()
+        clear_grads(self.parameters(), set_to_none)
 
     # --- conversions -------------------------------------------------------------------------------------------------
 

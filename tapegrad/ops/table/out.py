@@ -72,6 +72,10 @@ def _write(out: Tensor, result: Tensor) -> Tensor:
             )
         out.data = Tensor.detach(result).to(out.dtype)
         return out
+    tracer = modes.tracer()
+    if tracer is not None:
+        tracer.overwrite(out, result)
+        return out
     array = out._array()
     versions.note(array)
     array[...] = result._data

@@ -57,7 +57,10 @@ def ways_of(programs: Sequence[Program], what: str) -> list[Way]:
         raise TypeError(f"{what}: the function has no program yet; {_CALL_IT}")
     for program in programs:
         if program.signature is None:
-            raise TypeError(f"{what}: the program is a part of another one; take the function that was traced")
+            raise TypeError(
+                f"{what}: the program is a part of what a function does, e.g. one that writes to tensors from outside; "
+                "take the function that was traced, or let it return new values"
+            )
         reasons = list(python_operations(program))
         if reasons:
             raise TypeError(
@@ -89,9 +92,13 @@ def python_operations(program: Program) -> Iterator[str]:
         yield program.run.refused
         return
     waiting: list[Any] = [code]
+    count = len(code.stops)
     while waiting:
         code = waiting.pop()
         if isinstance(code, Stop):
+            count -= 1
             yield f"{code.entry.op.name} ({code.reason})"
         elif isinstance(code, Driver):
             waiting += code.codes
+    if count > 0:
+        yield "operations in a loop"

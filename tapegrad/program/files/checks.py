@@ -7,7 +7,7 @@ are represented by single elements.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.program.batch import Batch
 from tapegrad.program.files.makers import dtype_of
+from tapegrad.program.scan import Scan
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_layout, layout_of
 
 __all__ = ["constant_layout", "input_layout", "results_of"]
@@ -24,6 +25,7 @@ _LARGEST: Final = 1 << 47  # elements, which an address can count
 _MOST: Final = 1 << 30  # bytes of the operands of one operation that is tried
 _ELEMENTWISE: Final = frozenset({"unary", "binary", "elementwise"})
 _NUMBERS: Final = frozenset({"value", "nan", "posinf", "neginf"})  # attributes that are elements of results
+_HIGHEST: Final = 8  # order of derivatives
 _LONGER: Final = 64  # than the elements there are: lengths that are attributes
 
 
@@ -73,6 +75,8 @@ def results_of(
     of_operands = [layouts[number] for number in operands]
     if op.family == "batch":
         return _of_batch(of_operands, attrs["batch"])
+    if op.family == "scan":
+        return _of_scan(op, of_operands, attrs["scan"])
     if op.family == "batch_way":
         return _of_way(of_operands, attrs["outcomes"])
     key = op, tuple(of_operands), repr(attrs), tuple([_number(number, layouts, constants) for number in arrays])
@@ -128,6 +132,8 @@ def _tried(
     bound = Bound([constant(own, layout_of(own)) for own in data], attrs, indices)
     if op.check is not None:
         op.check(bound)
+    if op.name in _CHECKS and not _CHECKS[op.name](chosen[0], attrs):
+        raise ValueError(f"{op.name}() of {chosen[0]} cannot have these attributes: {attrs}")
     _bind_again(op, bound)
     with np.errstate(all="ignore"):
         out = op.forward_for(chosen, attrs)(*data, *indices)
@@ -135,6 +141,28 @@ def _tried(
     if shape is not None:
         return [contiguous_layout(shape, own.dtype) for own in found]
     return [contiguous_layout(own.shape, own.dtype) for own in found]
+
+
+def _has_dims(layout: Layout, attrs: Mapping[str, Any]) -> bool:
+    dims = attrs["dim"]
+    return type(dims) is tuple and all(type(own) is int and 0 <= own < layout.ndim for own in dims)
+
+
+def _has_parts(layout: Layout, attrs: Mapping[str, Any]) -> bool:
+    parts = attrs["parts"]
+    is_shape = type(parts) is tuple and len(parts) == 3 and all(type(own) is int and own >= 0 for own in parts)
+    return is_shape and math.prod(parts) == layout.size
+
+
+def _is_low(layout: Layout, attrs: Mapping[str, Any]) -> bool:
+    return all(type(own) is int and 0 <= own < _HIGHEST for own in attrs.values())
+
+
+#: What the kernels of an operation take for granted, if its public function finds the attributes.
+_CHECKS: Final[Mapping[str, Callable[[Layout, Mapping[str, Any]], bool]]] = {
+    "class_loss": _has_dims, "class_nll": _has_dims, "recurrence": _has_dims, "standardize": _has_parts,
+    "beta_derivative": _is_low, "gamma_derivative": _is_low,
+}  # fmt: skip
 
 
 def _example(layout: Layout) -> Any:
@@ -170,6 +198,16 @@ def _of_batch(operands: Sequence[Layout], batch: Any) -> list[Layout]:
     for given, number in zip(operands, whole.inputs, strict=True):
         if given is not whole.layouts[number]:
             raise ValueError(f"vmap() takes {whole.layouts[number]} here, not {given}")
+    return [whole.layouts[number] for number in whole.outputs]
+
+
+def _of_scan(op: Op, operands: Sequence[Layout], scan: Any) -> list[Layout]:
+    if not isinstance(scan, Scan) or op is not scan.op:
+        raise ValueError(f"scan() takes a loop of {len(operands)} operands")
+    whole = scan.whole()
+    for given, number in zip(operands, whole.inputs, strict=True):
+        if given is not whole.layouts[number]:
+            raise ValueError(f"scan() takes {whole.layouts[number]} here, not {given}")
     return [whole.layouts[number] for number in whole.outputs]
 
 

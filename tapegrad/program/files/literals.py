@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,9 +17,10 @@ from tapegrad.ops.parts import Part
 from tapegrad.program.batch import Batch
 from tapegrad.program.files.makers import MAKERS, array_text
 from tapegrad.program.program import Program
+from tapegrad.program.scan import Scan
 from tapegrad.program.signature import Slot
 
-__all__ = ["Tokens", "literal", "read", "shown"]
+__all__ = ["Tokens", "literal", "parts_of", "read", "shown"]
 
 _DEEPEST: Final = 40  # levels of containers
 _TOKEN: Final = re.compile(
@@ -92,9 +93,23 @@ def shown(value: Any, array: Callable[[np.ndarray], str] = array_text, names: Ma
             raise TypeError("a batch along its last dimension")
         ways = [names[id(way)] for way in value.ways] if names else []
         return f"batch(({', '.join(ways)},), {shown(value.mapped)}, {value.flags})"
+    if kind is Scan:
+        if value.slots:
+            raise TypeError("a loop whose turns are computed again, for less memory")
+        programs = [names[id(own)] for own in parts_of(value)] if names else []
+        options = [value.counts, value.length, value.reverse, value.counted, value.kept]
+        examples = tuple([np.array(own, order="C") for own in value.examples])
+        return f"scan(({', '.join(programs)},), {several(options)}, {shown(examples, array)})"
     raise TypeError(
         f"a {kind.__module__}.{kind.__qualname__}{_of_name(value)}, which is no number, string or container"
     )
+
+
+def parts_of(value: Any) -> Sequence[Program]:
+    """Return the programs that are parts of an attribute."""
+    if isinstance(value, Scan):
+        return [value.body] if value.condition is None else [value.body, value.condition]
+    return value.ways if isinstance(value, Batch) else ()
 
 
 def _of_name(value: Any) -> str:

@@ -15,6 +15,7 @@ from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.parts import Part
 from tapegrad.program.batch import Batch, batch_of
 from tapegrad.program.program import Program
+from tapegrad.program.scan import Scan, scan_of
 
 __all__ = ["MAKERS", "array_text", "dtype_of"]
 
@@ -102,6 +103,46 @@ def _batch(ways: tuple[Program, ...], mapped: tuple[bool, ...], flags: bool) -> 
     return batch_of(ways, mapped, flags)
 
 
+def _scan(
+    programs: Any, counts: Any, length: Any, reverse: Any, counted: Any, kept: Any, examples: Any
+) -> Scan:  # fmt: skip
+    if (
+        type(programs) is not tuple
+        or not 1 <= len(programs) <= 2
+        or not all(isinstance(own, Program) for own in programs)
+    ):
+        raise ValueError("a loop has the program of a turn, and perhaps that of a condition")
+    body, *conditions = programs
+    if len(counts) != 3 or not _is_shape(list(counts)) or sum(counts) != len(body.inputs):
+        raise ValueError(f"a turn has {len(body.inputs)} inputs, not {counts}")
+    n_consts, n_rows, n_carried = counts
+    given, made = [[body.layouts[number] for number in own] for own in (body.inputs, body.outputs)]
+    carried = given[n_consts + n_rows :]
+    if type(kept) is not tuple or not all(type(own) is int and 0 <= own < n_carried for own in kept):
+        raise ValueError(f"a loop keeps some of {n_carried} values, not {kept}")
+    first = len(body.outputs) - len(kept)
+    if body.guards or first < n_carried or any(one is not two for one, two in zip(made, carried, strict=False)):
+        raise ValueError("a turn has no guards, and returns values like those that are carried, then rows")
+    if [body.inputs[n_consts + n_rows + own] for own in kept] != list(body.outputs[first:]):
+        raise ValueError("the last rows of a turn are the carried values that are kept")
+    if type(reverse) is not bool or type(counted) is not bool or (counted and conditions):
+        raise ValueError("a loop has a number of turns, or a condition")
+    has_arrays = n_rows > 0 or len(body.outputs) > n_carried
+    if not (length is None and not has_arrays and (counted or conditions)) and (type(length) is not int or length < 0):
+        raise ValueError(f"a loop of {length} turns")
+    for condition in conditions:
+        wanted = [*given[:n_consts], *carried]
+        found, (*result,) = [[condition.layouts[number] for number in own]
+                             for own in (condition.inputs, condition.outputs)]  # fmt: skip
+        if condition.guards or found != wanted or [(own.shape, own.dtype) for own in result] != [((), np.dtype(bool))]:
+            raise ValueError("a condition takes the constants and the carried values, and returns a truth value")
+    layouts = [(own.shape, own.dtype) for own in given]
+    if type(examples) is not tuple or [(own.shape, own.dtype) for own in examples] != layouts:
+        raise ValueError("the examples of a turn are like its inputs")
+    options = {"reverse": reverse, "counted": counted, "kept": kept, "condition": next(iter(conditions), None)}
+    return scan_of(body, counts, length, examples, **options)
+
+
 MAKERS: Final[dict[str, Callable[..., Any]]] = {
     "complex": complex,
     "bytes": bytes.fromhex,
@@ -111,4 +152,5 @@ MAKERS: Final[dict[str, Callable[..., Any]]] = {
     "Part": _part,
     "named": _named,
     "batch": _batch,
+    "scan": _scan,
 }

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import tapegrad.program.batched  # noqa: F401  # installs how batches compute
 from tapegrad.ops.table.loading import built_in, load_all
 from tapegrad.ops.table.op import Op
 from tapegrad.program.batch import batch_op, takes_way_op
 from tapegrad.program.program import detach_op
+from tapegrad.program.scan import Scan
 
 __all__ = ["operation"]
 
 _OF_PROGRAMS = {own.name: own for own in (detach_op, takes_way_op)}
 
 
-def operation(name: str, n_operands: int, n_results: int) -> Op:
-    """Return an operation.
+def operation(name: str, n_operands: int, n_results: int, attrs: Mapping[str, Any]) -> Op:
+    """Return an operation, of a loop that of its attribute.
 
     Raises
     ------
     ValueError
         If there is none of this name, or it has other numbers of operands or results.
     """
-    op: Op | None = batch_op(n_operands, n_results) if name == "vmap" else _OF_PROGRAMS.get(name) or built_in.get(name)
+    op: Op | None
+    if name == "scan" and isinstance(attrs.get("scan"), Scan):
+        op = attrs["scan"].op
+    elif name == "vmap":
+        op = batch_op(n_operands, n_results)
+    else:
+        op = _OF_PROGRAMS.get(name) or built_in.get(name)
     if op is None:
         load_all()
         op = built_in.get(name)

@@ -36,7 +36,7 @@ def parsed(text: str, arrays: Callable[[Any], np.ndarray] | None = None) -> Prog
     """
     if type(text) is not str:
         raise ValueError(f"a program is written as a string, not {type(text).__name__}")
-    reader = _Reader(text.splitlines(), None if arrays is None else lambda number: _row_by_row(arrays(number)))
+    reader = _Reader(text.rstrip().splitlines(), None if arrays is None else lambda number: _row_by_row(arrays(number)))
     try:
         return reader.program()
     except (ArithmeticError, LookupError, MemoryError, RecursionError, RuntimeError, TypeError, ValueError) as error:
@@ -179,7 +179,7 @@ class _Reader:
         if records:
             tokens.take("grad")
         tokens.end()
-        op = operation(op_name, len(operands), len(names))
+        op = operation(op_name, len(operands), len(names), attrs)
         found = results_of(op, body.layouts, body.constants, operands, attrs, arrays, self.known)
         if len(found) != len(names):
             raise ValueError(f"{op_name}() has {len(found)} results")

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad.program.batch import Batch, takes_way_op
-from tapegrad.program.files.literals import shown
+from tapegrad.program.batch import takes_way_op
+from tapegrad.program.files.literals import parts_of, shown
 from tapegrad.program.files.makers import array_text
 from tapegrad.program.program import Entry, Program, detach_op
 
@@ -53,10 +53,10 @@ class _Writer:
                 "write it with operations of tapegrad"
             )
         for entry in program.entries:
-            batch = entry.attrs.get("batch")
-            for way in batch.ways if isinstance(batch, Batch) else ():
-                if id(way) not in self._names:
-                    self.define(way)
+            for own in entry.attrs.values():
+                for part in parts_of(own):
+                    if id(part) not in self._names:
+                        self.define(part)
         if not name:
             name = self._names[id(program)] = f"item{len(self._names)}"
         names = {number: f"in{place}" for place, number in enumerate(program.inputs)}
@@ -78,7 +78,7 @@ class _Writer:
 
     def _line(self, program: Program, entry: Entry, names: dict[int, str]) -> str:
         op = entry.op
-        if not op.file and op not in (detach_op, takes_way_op) and op.family != "batch":
+        if not op.file and op not in (detach_op, takes_way_op) and op.family not in ("batch", "scan"):
             raise TypeError(f"{_title(program)} calls {op.name}(), an operation of Python functions of the user")
         attrs = []
         for name, value in entry.attrs.items():

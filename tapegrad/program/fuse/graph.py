@@ -91,8 +91,8 @@ class Graph:
         """
         base, offset, strides, step, count = place
         strides = tuple(sorted((axis, stride) for axis, stride in strides if stride))
-        axes = index.axes | frozenset(axis for axis, _ in strides)
-        return self.node("gather", (self.solid(index),), (base, offset, strides, step, count), dtype, axes)
+        at, axes = self.solid(self.cast(index, "l")), index.axes | frozenset(axis for axis, _ in strides)
+        return self.node("gather", (at,), (base, offset, strides, step, count), dtype, axes)
 
     def number_like(self, value: Any, other: Node) -> Node:
         """Return a Python number as a constant beside a node: it does not widen the node's dtype."""

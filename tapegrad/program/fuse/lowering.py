@@ -28,7 +28,7 @@ from tapegrad.program.fuse.small import SMALL
 from tapegrad.program.fuse.space import Space
 from tapegrad.program.program import Entry, Program
 
-__all__ = ["ELEMENTWISE", "Lowered", "forward_of", "lower", "moves"]
+__all__ = ["ELEMENTWISE", "MOVEMENTS", "Lowered", "forward_of", "lower", "moves"]
 
 _BITS: Final = {
     "d": np.int64,
@@ -39,7 +39,7 @@ _BITS: Final = {
 }  # of numbers that are equal to the last one
 _FEW: Final = 4096  # elements of an operand that is asked for one by one
 ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
-_MOVEMENTS: Final = frozenset(("movement", "indexing", "joining", "convolution", "padding", "along"))
+MOVEMENTS: Final = frozenset(("movement", "indexing", "joining", "convolution", "padding", "along"))
 #: Kinds of ops whose zeros are terms that nothing was added to.
 _SPARSE: Final = frozenset(
     ("index_scatter_add", "strided_put", "strided_sum", "scatter_add", "diag_embed", "put_along")
@@ -169,7 +169,7 @@ class _Lowering:
         small = SMALL.get(op.name)
         if small is not None:
             result = small(self.space, *operands, **entry.attrs)
-        elif op.linear and op.family in _MOVEMENTS:
+        elif op.linear and op.family in MOVEMENTS:
             # Operands that say where elements go are numbers, as are arrays of indices.
             moves = [not (op.has_constants and op.rule(k) is NOT_DIFFERENTIABLE) for k in range(len(operands))]
             given = [None if own else self.fixed(number) for number, own in zip(entry.operands, moves, strict=True)]
@@ -266,7 +266,7 @@ def moves(program: Program) -> Callable[[Entry], np.ndarray | None]:
 
     def positions(entry: Entry) -> np.ndarray | None:
         op = entry.op
-        if not op.linear or op.family not in _MOVEMENTS or entry.index_arrays or op.has_constants:
+        if not op.linear or op.family not in MOVEMENTS or entry.index_arrays or op.has_constants:
             return None
         shapes = tuple([program.layouts[number].shape for number in entry.operands])
         key = (op.name, shapes, *entry.attrs.values())

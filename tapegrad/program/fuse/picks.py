@@ -122,7 +122,7 @@ def gather(space: Space, operands: Sequence[Array], indices: Indices, attrs: Map
     (x,) = operands
     dim = _along(attrs.get("key", ()), indices)
     if dim >= 0:
-        return _gather_along(space, x, space.array(indices[0]).astype(np.int64), dim)
+        return _gather_along(space, x, space.array(indices[0]), dim)
     graph, char = space.graph, space.char(x.dtype)
     column = _columns(x.shape, indices)[:, None]
     column = space.map(lambda k: graph.select(k < 0, k + x.shape[1], k), [column], np.int64)

@@ -73,7 +73,7 @@ class _Body:
             self._place_rows(k)
         entries = []
         for k in sorted({*range(self.run.period)} - rows):
-            entry, values = self.first(k), self.listing.operands[self.turns_of(k)]
+            entry, values = self.first(k), self.listing.operands_of(self.turns_of(k))
             count = len(entry.operands)
             operands = [self._operand(values[:, s]) for s in range(count + len(entry.index_arrays))]
             results = []
@@ -122,7 +122,7 @@ class _Body:
         lags: dict[tuple[int, int], int] = {}
         firsts: dict[tuple[int, int], dict[int, int]] = {}
         for k in range(run.period):
-            for values in listing.operands[self.turns_of(k)].T:
+            for values in listing.operands_of(self.turns_of(k)).T:
                 place, result = int(listing.made_at[values[-1]]), int(listing.made_as[values[-1]])
                 turn, of = divmod(place - run.start, run.period)
                 lag = run.turns - 1 - turn

@@ -38,11 +38,15 @@ class Buffers:
         for run in runs:
             in_run[run.start : run.stop] = True
         straight = np.flatnonzero(~in_run[:-1]).tolist()
+        found = set[int]()
         for place in straight:
             entry = entries[place]
             is_stack = entry.op.name == "stack" and entry.attrs["dim"] == 0 and len(entry.operands) >= _FEWEST
-            if is_stack and in_run[listing.made_at[list(entry.operands)]].any():
-                self._reserve(place, places)
+            makers = listing.made_at[list(entry.operands)] if is_stack else np.zeros(0, np.int64)
+            if in_run[makers].any() or not found.isdisjoint(makers.tolist()):
+                found.add(place)
+        for place in sorted(found, reverse=True):  # rows may be stacks themselves, and stand in the whole
+            self._reserve(place, places)
         rows = [place for place in straight if offset_of_row(listing.program, entries[place]) is not None]
         counts = Counter([entries[place].operands[0] for place in rows])
         self.rows = {
@@ -59,8 +63,7 @@ class Buffers:
             return  # a value stands in one place only
         self.stacks.add(place)
         nbytes = nbytes_of(program, entry.operands[0])
-        whole = places.allocate(nbytes * len(entry.operands))
-        places.add(entry.results[0], whole)
+        whole = places.place(entry.results[0])
         for row, number in enumerate(entry.operands):
             target = Place(whole.base, whole.offset + row * nbytes)
             if made_at[number] >= 0:

@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.program.fuse.emit import SYMBOL
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.body import Loop
-from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of
+from tapegrad.program.loops.places import ARENA, Ends, Line, Place, Places, ends_of, nbytes_of, with_memory
 from tapegrad.program.native.code import Native
 from tapegrad.program.program import Program
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -122,11 +122,10 @@ class _Text:
 def driver_text(program: Program, stages: Sequence[Straight | Loop], codes: Sequence[Code], places: Places) -> str:
     """Return the module that calls the stages, which it declares."""
     text = _Text()
-    for k in range(len(program.inputs)):
-        text.first += _argument("in", "inputs", k)
     results = [*program.outputs, *[guard.value for guard in program.guards]]
-    for k in range(len(results)):
-        text.first += _argument("out", "outputs", k)
+    for array, own in zip(("inputs", "outputs"), places.ends, strict=True):
+        for k in with_memory(own):
+            text.first += _argument(own[k].base[0], array, k)
     text.first.append(f"  %rest = getelementptr i8, ptr %scratch, i64 {places.arena_bytes}")
     for number, (stage, code) in enumerate(zip(stages, codes, strict=True)):
         if isinstance(stage, Loop):
@@ -141,8 +140,8 @@ def driver_text(program: Program, stages: Sequence[Straight | Loop], codes: Sequ
                     text.put(tables[-1], k, text.pointer(place))
             text.call(number, code, *tables)
     for k, value in enumerate(results):
-        target = Place(("out", k), 0)
-        if places.of(value)[0] != target:
+        target = places.ends.outputs[k]
+        if target not in places.of(value):
             text.copy(places.of(value)[0], target, nbytes_of(program, value))
     data = [constant_array(f"@table{k}", table) for k, table in enumerate(places.tables)]
     declared = dict.fromkeys([
@@ -166,17 +165,20 @@ def _argument(kind: str, array: str, k: int) -> list[str]:
 
 
 def _loop(text: _Text, number: int, loop: Loop, code: Code) -> None:
-    tables = [text.table(len(own)) for own in (loop.inputs, loop.outputs)]
-    firsts = [[text.pointer(line.first) for line in own] for own in (loop.inputs, loop.outputs)]
+    ends: Ends = getattr(code, "ends", None) or ends_of(loop.body)
+    asked = []
+    for own, places in zip((loop.inputs, loop.outputs), ends, strict=True):
+        pairs = [(k, text.pointer(own[k].first)) for k in with_memory(places)]
+        asked.append((text.table(len(own)), own, pairs))
     label, last, turn, after = f"loop{number}", f"last{number}", f"%t{number}", f"%n{number}"
     text.lines.append(f"  br label %{label}")
     before = text.block
     text.begin(label)
     text.lines.append(f"  {turn} = phi i64 [ 0, %{before} ], [ {after}, %{last} ]")
-    for table, pointers, lines in zip(tables, firsts, (loop.inputs, loop.outputs), strict=True):
-        for k, (pointer, line) in enumerate(zip(pointers, lines, strict=True)):
-            text.put(table, k, _at(text, pointer, line, turn))
-    text.call(number, code, *tables)
+    for table, lines, pairs in asked:
+        for k, pointer in pairs:
+            text.put(table, k, _at(text, pointer, lines[k], turn))
+    text.call(number, code, *[table for table, _, _ in asked])
     text.lines.append(f"  br label %{last}")
     text.begin(last)
     text.lines += [

@@ -6,6 +6,7 @@ stretch is periodic where both repeat.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +26,8 @@ TURNS: Final = 4  # the fewest of a loop
 _ENTRIES: Final = 64  # the fewest operations that a loop replaces
 
 # Kinds of operands beside results of operations, which are given as how far back they stand.
-_CONSTANT, _FIXED = -(1 << 40), -(1 << 41)
+_CONSTANT, _FIXED = -(1 << 62), -(1 << 61)
+APART: Final = 1 << 32  # bytes between values that no operation computes, if their distance is not known
 
 
 class Run(NamedTuple):
@@ -51,12 +53,12 @@ class Run(NamedTuple):
 
 
 def same_but_for_index(entry: Entry) -> tuple[Any, ...]:
-    """Return the attributes of an entry; of an index that begins with an integer, without that integer."""
-    attrs = tuple(entry.attrs.values())
+    """Return the attributes of an entry; of an index that begins with integers, without these."""
     key = entry.attrs.get("key")
     if entry.op.name == "getitem" and isinstance(key, tuple) and key and type(key[0]) is int:
-        return ("row", *key[1:])
-    return attrs
+        count = sum(1 for _ in itertools.takewhile(lambda item: type(item) is int, key))
+        return ("row", count, *key[count:])
+    return tuple(entry.attrs.values())
 
 
 def kind_of(program: Program, entry: Entry) -> tuple[Any, ...]:
@@ -68,31 +70,40 @@ def kind_of(program: Program, entry: Entry) -> tuple[Any, ...]:
 
 def find_runs(listing: Listing) -> list[Run]:
     """Return stretches of a program that look like loops, in order; none overlaps another one."""
-    return sorted(_find(_Sequence(listing), 0, len(listing.tokens)))
+    return runs_between(listing, 0, len(listing.tokens))
+
+
+def runs_between(listing: Listing, low: int, high: int) -> list[Run]:
+    """Return such stretches among some entries."""
+    found = _find(_Sequence(listing, low, high), 0, high - low)
+    return sorted([run._replace(start=low + run.start) for run in found])
 
 
 class _Sequence:
-    """Tokens, and how far back operands stand."""
+    """Tokens of some entries, and how far back operands stand."""
 
-    def __init__(self, listing: Listing) -> None:
-        self.tokens, numbers = listing.tokens, listing.operands
+    def __init__(self, listing: Listing, low: int, high: int) -> None:
+        self.tokens, numbers = listing.tokens[low:high], listing.operands[low:high]
         made = listing.made_at[numbers]
-        back = np.arange(len(numbers))[:, None] - made
-        whole = np.where(made >= 0, back, np.where(listing.is_constant[numbers], _CONSTANT, _FIXED - numbers))
-        whole[numbers < 0] = _FIXED
+        back = np.arange(low, high)[:, None] - made
+        fixed = np.where(listing.is_constant[numbers], _CONSTANT, _FIXED - listing.stands[numbers])
+        whole = np.where(made >= 0, back, fixed)
+        whole[numbers < 0] = _CONSTANT
         self.back = np.ascontiguousarray(whole.T)  # a row for each operand
 
     def is_periodic(self, low: int, high: int, period: int) -> np.ndarray:
         """Return for each entry from one on whether its operands, and those one and two periods later, are alike.
 
-        An operand is alike if it is a constant, stands equally far back, or is the same; or if it moves equally far.
+        An operand is alike if it is a constant, stands equally far back, or is the same; or if it moves equally far,
+        among the results of operations or in the memory of one input.
         """
         first, second, third = (slice(low + k * period, high - (2 - k) * period) for k in range(3))
         good = np.ones(max(0, high - low - 2 * period), np.bool_)
         for back in self.back:
             one, two, three = back[first], back[second], back[third]
             step = two - one
-            fits = (step == three - two) & ((step == 0) | ((one >= 0) & (two >= 0) & (three >= 0)))
+            is_near = ((one >= 0) & (two >= 0) & (three >= 0)) | ((one < 0) & (abs(step) < APART))
+            fits = (step == three - two) & ((step == 0) | is_near)
             good &= fits
         return good
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -34,6 +35,41 @@ class Line(NamedTuple):
     stride: int
 
 
+class Ends(NamedTuple):
+    """The places of a program's inputs and outputs.
+
+    In the memory of an input or output there may stand further ones: those of a loop's body keep their distances.
+    """
+
+    inputs: list[Place]
+    outputs: list[Place]
+
+
+def ends_of(program: Program) -> Ends:
+    """Return the places of inputs and outputs of which each has memory of its own; guards are outputs here."""
+    count = len(program.outputs) + len(program.guards)
+    return Ends([Place(("in", k), 0) for k in range(len(program.inputs))], [Place(("out", k), 0) for k in range(count)])
+
+
+def ends_of_body(inputs: Sequence[Line], outputs: Sequence[Line]) -> Ends:
+    """Return the places of the inputs and outputs of a loop's body, which stand in lines."""
+    return Ends(_side_by_side("in", inputs), _side_by_side("out", outputs))
+
+
+def _side_by_side(kind: str, lines: Sequence[Line]) -> list[Place]:
+    firsts: dict[tuple[tuple[str, int], int], int] = {}
+    places = []
+    for k, line in enumerate(lines):
+        first = firsts.setdefault((line.first.base, line.stride), k)
+        places.append(Place((kind, first), line.first.offset - lines[first].first.offset))
+    return places
+
+
+def with_memory(places: Sequence[Place]) -> list[int]:
+    """Return which inputs, or outputs, are not in the memory of others."""
+    return [k for k, place in enumerate(places) if place.base[1] == k]
+
+
 class Places:
     """The places of values; one may stand in several, as a copy of it begins a stack.
 
@@ -42,9 +78,12 @@ class Places:
     program : Program
     in_outputs : bool
         Results of straight code may stand in the memory of the program's outputs.
+    ends : Ends, optional
+        Where inputs and outputs stand; default each in memory of its own.
 
     Attributes
     ----------
+    ends : Ends
     arena_bytes : int
         Memory that a call needs.
     tables : list of array
@@ -53,8 +92,9 @@ class Places:
         From numbers of values to places where they have to be written.
     """
 
-    def __init__(self, program: Program, *, in_outputs: bool = True) -> None:
+    def __init__(self, program: Program, *, in_outputs: bool = True, ends: Ends | None = None) -> None:
         self.program = program
+        self.ends = ends or ends_of(program)
         self.arena_bytes = 0
         self.tables: list[np.ndarray] = []
         self._bases: list[tuple[str, int]] = []
@@ -63,13 +103,15 @@ class Places:
         self._offset = np.zeros(len(program.layouts), np.int64)
         self._more: dict[int, list[Place]] = {}
         self._idle: dict[int, list[Place]] = {}  # by bytes
-        self._results: dict[int, int] = {}  # of the program, by number, that stand nowhere yet
+        self.reserved: dict[int, Place] = {}
+        self._results: dict[int, Place] = {}  # of the program, by number, that stand nowhere yet
         results = (*program.outputs, *[guard.value for guard in program.guards]) if in_outputs else ()
         for k, number in enumerate(results):
-            self._results.setdefault(number, k)
-        self.reserved: dict[int, Place] = {}
-        for k, number in enumerate(program.inputs):
-            self.add(number, Place(("in", k), 0))
+            self._results.setdefault(number, self.ends.outputs[k])
+        if ends is not None and in_outputs:
+            self.reserved.update(self._results)
+        for number, place in zip(program.inputs, self.ends.inputs, strict=True):
+            self.add(number, place)
 
     def copy(self) -> Places:
         """Return places that can be added to without a change of these."""
@@ -79,7 +121,7 @@ class Places:
         twin._more = {number: list(found) for number, found in self._more.items()}
         twin._idle = {nbytes: list(found) for nbytes, found in self._idle.items()}
         twin._results = dict(self._results)
-        twin.reserved = self.reserved
+        twin.reserved, twin.ends = self.reserved, self.ends
         return twin
 
     def allocate(self, nbytes: int) -> Place:
@@ -101,8 +143,7 @@ class Places:
         """Return a new place for a value that is computed: a reserved one, in the program's output, or in the arena."""
         place = self.reserved.get(number)
         if place is None:
-            k = self._results.pop(number, None)
-            place = self.allocate(nbytes_of(self.program, number)) if k is None else Place(("out", k), 0)
+            place = self._results.pop(number, None) or self.allocate(nbytes_of(self.program, number))
         self.add(number, place)
         return place
 

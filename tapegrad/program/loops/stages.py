@@ -17,17 +17,18 @@ from tapegrad.program.loops.checkpointed import CheckpointedCode
 from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut
 from tapegrad.program.loops.deferred import defer
 from tapegrad.program.loops.driver import SYMBOL, Driver, Straight, driver_text, linked
-from tapegrad.program.loops.find import TURNS, Run, find_runs
+from tapegrad.program.loops.find import TURNS, Run, find_runs, runs_between
 from tapegrad.program.loops.listing import Listing
-from tapegrad.program.loops.places import Place, Places, nbytes_of, offset_of_row, place_of_row
+from tapegrad.program.loops.places import Ends, Place, Places, ends_of_body, nbytes_of, offset_of_row, place_of_row
 from tapegrad.program.loops.scans import Scanned
 from tapegrad.program.loops.stops import Stop
 from tapegrad.program.native import Native
 from tapegrad.program.native.groups import is_cut, without_copies
 from tapegrad.program.program import Program
+from tapegrad.program.scan import Scan
 
 _ARENA: Final = 1 << 28  # bytes
-_TRIALS: Final = 16  # of a run, with fewer turns each time
+_TRIALS: Final = 16  # for each run that was found, with fewer turns each time
 
 
 class Staged(Driver):
@@ -47,7 +48,7 @@ class Staged(Driver):
         self.stages, self.codes = list(stages), list(codes)
         self.text = driver_text(program, stages, codes, places)
         self.key: str = "\0".join([self.text, *[own.key for own in codes]])  # what decides the machine code
-        self._arena_bytes = places.arena_bytes
+        self._arena_bytes, self.ends = places.arena_bytes, places.ends
         self.scratch_bytes: int = places.arena_bytes + max([own.scratch_bytes for own in codes], default=0)
         self.stops: list[np.ndarray] = [words for own in codes for words in own.stops]
         self.imports: Mapping[str, int] = {name: at for own in codes for name, at in own.imports.items()}
@@ -87,7 +88,9 @@ class Staged(Driver):
         return [*lines, f"{self._arena_bytes} bytes between the stages"]
 
 
-def code_of(program: Program, *, in_threads: bool = False, in_loops: bool = False) -> Fused | Staged:
+def code_of(
+    program: Program, *, in_threads: bool = False, in_loops: bool = False, ends: Ends | None = None
+) -> Fused | Staged:
     """Return a program as machine code: loops that are found, and stops between what is fused.
 
     Parameters
@@ -97,19 +100,22 @@ def code_of(program: Program, *, in_threads: bool = False, in_loops: bool = Fals
         As for `fuse`.
     in_loops : bool
         It is a part of a program with loops.
+    ends : Ends, optional
+        Where inputs and outputs stand, if it is the body of a loop.
 
     Raises
     ------
     Refused
         If that takes too much memory, or calls too many operations.
     """
-    listing = Listing(program)
+    program = Scan.lifted(program)
+    listing = Listing(program, ends)
     runs = find_runs(listing)
-    stages, places = stages_of(listing, runs) if runs else ([], Places(program))
+    stages, places = stages_of(listing, runs, ends=ends) if runs else ([], Places(program))
     if not any(isinstance(stage, Loop) for stage in stages):
         return _straight_code(program, in_threads=in_threads, in_loops=in_loops)
     codes = [
-        code_of(stage.body, in_loops=True)
+        code_of(stage.body, in_loops=True, ends=ends_of_body(stage.inputs, stage.outputs))
         if isinstance(stage, Loop)
         else stage.code or _straight_code(stage.body, in_loops=True)
         for stage in stages
@@ -170,17 +176,19 @@ def _last_uses(program: Program, parts: Sequence[Alias | tuple[Part, Code]]) -> 
     return found
 
 
-def stages_of(listing: Listing, runs: Sequence[Run], *, is_item: bool = False) -> tuple[list[Straight | Loop], Places]:
+def stages_of(
+    listing: Listing, runs: Sequence[Run], *, is_item: bool = False, ends: Ends | None = None
+) -> tuple[list[Straight | Loop], Places]:
     """Return the stages in order, with rows of arrays in the memory of the whole if that works out.
 
     The stages of an item, which become those of a batch, do nothing else than its operations, and compute into the
     arena only.
     """
-    places = Places(listing.program, in_outputs=not is_item)
+    places = Places(listing.program, in_outputs=not is_item, ends=ends)
     buffers = Buffers(listing, () if is_item else runs, places)
     stages, found, first = _stages_with(buffers, runs, places, is_item)
     if not buffers.are_written(found, first):
-        places = Places(listing.program, in_outputs=not is_item)
+        places = Places(listing.program, in_outputs=not is_item, ends=ends)
         stages, found, _ = _stages_with(Buffers(listing, (), places), runs, places, is_item)
     return stages, found
 
@@ -192,36 +200,38 @@ def _stages_with(
     listing, cutter = buffers.listing, Cutter(buffers.listing.program)
     stages: list[Straight | Loop] = []
     first = done = 0
-    for run in runs:
-        found: Run | None = run
-        for _ in range(_TRIALS):
-            if found is None or found.turns < TURNS:
-                break
-            trial = places.copy()
-            straight = _straights(buffers, cutter, range(done, found.start), trial)
-            outside = listing.used_outside(found.start, found.stop)
-            try:
-                loop = loop_of(listing, found, trial, outside)
-            except OutOfStepError as error:
-                found = _cut(found, error.turn)
-                continue
-            if not any(isinstance(stage, Loop) for stage in stages):
-                first, loop = found.start, loop._replace(copies=[*buffers.copies, *loop.copies])
-            after: list[Straight] = []
-            if not is_item:
-                used = np.flatnonzero(outside[:-1] & (listing.made_at >= 0))
-                loop, after = defer(loop, trial, used)
-            stages += [*straight, *([loop] if loop.body.entries else ()), *after]
-            places, done = trial, found.stop
-            break
+    waiting, trials = list(runs), _TRIALS * len(runs)
+    while waiting and trials:
+        run, trials = waiting.pop(0), trials - 1
+        if run.turns < TURNS:
+            turns = range(run.start, run.stop, run.period)
+            waiting[:0] = [own for start in turns for own in runs_between(listing, start, start + run.period)]
+            continue
+        trial = places.copy()
+        straight = _straights(buffers, cutter, range(done, run.start), trial)
+        outside = listing.used_outside(run.start, run.stop)
+        try:
+            loop = loop_of(listing, run, trial, outside)
+        except OutOfStepError as error:
+            waiting[:0] = _cut(listing, run, error.turn)
+            continue
+        if not any(isinstance(stage, Loop) for stage in stages):
+            first, loop = run.start, loop._replace(copies=[*buffers.copies, *loop.copies])
+        after: list[Straight] = []
+        if not is_item:
+            used = np.flatnonzero(outside[:-1] & (listing.made_at >= 0))
+            loop, after = defer(loop, trial, used)
+        stages += [*straight, *([loop] if loop.body.entries else ()), *after]
+        places, done = trial, run.stop
     return [*stages, *_straights(buffers, cutter, range(done, len(listing.tokens)), places)], places, first
 
 
-def _cut(run: Run, turn: int) -> Run | None:
-    """Return a run without the turns from one on, or without those before it, whichever are fewer."""
+def _cut(listing: Listing, run: Run, turn: int) -> list[Run]:
+    """Return a run without the turns from one on, or before it, whichever are fewer; and the runs among these."""
+    at = run.start + turn * run.period
     if turn > run.turns // 2:
-        return run._replace(turns=turn)
-    return run._replace(start=run.start + turn * run.period, turns=run.turns - turn)
+        return [run._replace(turns=turn), *runs_between(listing, at, run.stop)]
+    return [*runs_between(listing, run.start, at), run._replace(start=at, turns=run.turns - turn)]
 
 
 def _placed(part: Part, places: Places) -> Straight:

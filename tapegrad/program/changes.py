@@ -1,0 +1,95 @@
+"""Compiled: what a call of a program changes in memory that existed before, once all of its outputs are computed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tapegrad.compiler.intrinsics import memcpy
+from tapegrad.program.variants import ChangeFields, VariantFields
+from tapegrad.recording.native import decref, incref, vectorcall
+from tapegrad.recording.objects import Runtime, TensorObject
+from tapegrad.runtime.objects import WRITEABLE, NDArray, Object
+from tapegrad.runtime.structs import Array
+
+RAISED: Final = -1
+
+
+def has_gradients(runtime: Runtime, changes: ChangeFields, values: Array[Object]) -> int:
+    """Whether the tensors that are to have a gradient have one, and others have none."""
+    for number in range(changes.n_conditions):
+        condition = changes.conditions[number]
+        gradient = TensorObject(values[condition.value]).grad
+        if gradient == 0:  # the attribute was deleted
+            return 0
+        is_there = 0 if gradient == runtime.none else 1
+        if is_there != condition.has_grad:
+            return 0
+    return 1
+
+
+def begin(runtime: Runtime, changes: ChangeFields) -> int:
+    """Let Python look at its state, and draw random numbers; return 0 if it is another one, RAISED if Python raised."""
+    if changes.before == 0:
+        return 1
+    answer = Object(vectorcall(changes.before, 0, 0, 0))
+    if answer == 0:
+        return RAISED
+    decref(answer)
+    return 0 if answer == runtime.false else 1
+
+
+def undo(changes: ChangeFields) -> int:
+    """Let random generators be as they were before; return 0 if Python raised."""
+    if changes.undo == 0:
+        return 1
+    answer = Object(vectorcall(changes.undo, 0, 0, 0))
+    if answer == 0:
+        return 0
+    decref(answer)
+    return 1
+
+
+def can_write(runtime: Runtime, variant: VariantFields, inputs: Array[int], held: Array[Object]) -> int:
+    """Whether what is written to are arrays that may be written to, and share no memory with other inputs."""
+    changes = variant.changes
+    for number in range(changes.n_writes):
+        target = changes.writes[number].input
+        array, start = NDArray(held[target]), inputs[target]
+        end = start + changes.sizes[target]
+        if array.type != runtime.array_type or array.flags & WRITEABLE == 0:
+            return 0
+        for other in range(variant.n_inputs):
+            if other != target and inputs[other] < end and inputs[other] + changes.sizes[other] > start:
+                return 0
+    return 1
+
+
+def change(
+    runtime: Runtime,
+    changes: ChangeFields,
+    inputs: Array[int],
+    addresses: Array[int],
+    outputs: Array[Object],
+    values: Array[Object],
+) -> int:
+    """Copy outputs to what they are written to, and give tensors their gradients; return 0 if Python raised."""
+    for number in range(changes.n_writes):
+        write = changes.writes[number]
+        memcpy(inputs[write.input], addresses[write.output], changes.sizes[write.input])
+    for number in range(changes.n_grads):
+        row = changes.grads[number]
+        tensor = TensorObject(values[row.value])
+        before, gradient = tensor.grad, runtime.none
+        if row.output >= 0:
+            gradient = outputs[row.output]
+        incref(gradient)
+        tensor.grad = gradient
+        if before != 0:
+            decref(before)
+    if changes.after == 0:
+        return 1
+    answer = Object(vectorcall(changes.after, 0, 0, 0))
+    if answer == 0:
+        return 0
+    decref(answer)
+    return 1

@@ -1,0 +1,212 @@
+"""What a function that is traced takes from outside in each call, and what it changes there.
+
+A program is pure. What the function wrote to memory that existed before are further outputs of it, behind the results.
+They are copied into that memory when the program has computed all of them: a call that fails has changed nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.program.names import Name, names_of
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape import versions
+from tapegrad.tape.layout import Layout
+from tapegrad.tensor import Tensor, from_array
+
+Generator = np.random.Generator
+
+
+class Postponed(BaseException):
+    """A trace is given up: the function is called as it is, and traced in a later call."""
+
+
+class GradOf(NamedTuple):
+    """The gradient that a tensor from outside has when the function is called."""
+
+    tensor: Tensor
+
+
+class Drawn(NamedTuple):
+    """Random numbers, which are drawn anew in each call.
+
+    Attributes
+    ----------
+    generator : callable
+        Returns NumPy's generator: to seed makes another one.
+    draw : callable
+        From the generator to an array.
+    """
+
+    generator: Callable[[], Generator]
+    draw: Callable[[Generator], np.ndarray]
+
+    def new(self) -> np.ndarray:
+        """Draw."""
+        return np.asarray(self.draw(self.generator()))
+
+
+class Read(NamedTuple):
+    """Numbers of Python that are looked at in each call, as an array that a function returns."""
+
+    array: Callable[[], np.ndarray]
+
+    def new(self) -> np.ndarray:
+        """Look."""
+        return self.array()
+
+
+class NewGrad(NamedTuple):
+    """A gradient that a tensor gets.
+
+    Attributes
+    ----------
+    tensor : Tensor or int
+        From outside, or an argument.
+    is_added : bool
+        To the gradient that the argument has, if there is one.
+    """
+
+    tensor: Tensor | int
+    is_added: bool
+
+
+Source = Tensor | GradOf | Drawn | Read
+
+
+class Outside:
+    """What a program takes from outside, and changes there.
+
+    Attributes
+    ----------
+    sources : list
+        Where the inputs behind the arguments come from.
+    written : list of Tensor, GradOf or int
+        What the first outputs behind the results are written to; integers are arguments.
+    new_grads : list of NewGrad
+        What the other outputs are the gradients of.
+    cleared : list of Tensor or int
+        What has no gradient afterwards.
+    conditions : list of (Tensor, bool)
+        Tensors that have to have a gradient before, or must not have one.
+    checks : list of callable
+        Functions of Python's state that have to return True before.
+    names : list of (int, Name)
+        Which of the sources are what stands behind a name.
+    is_step : bool
+        Whether it computes gradients, or writes to what wants one: results then have no graph, as if it was freed.
+    """
+
+    def __init__(self, sources: Sequence[Source] = ()) -> None:
+        self.sources: list[Source] = list(sources)
+        self.written: list[Tensor | GradOf | int] = []
+        self.new_grads: list[NewGrad] = []
+        self.cleared: list[Tensor | int] = []
+        self.conditions: list[tuple[Tensor, bool]] = []
+        self.checks: list[Callable[[], bool]] = []
+        self.names: list[tuple[int, Name]] = []
+        self.is_step = False
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether a call changes something."""
+        return bool(self.written or self.new_grads or self.cleared)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether compiled code can do it: not what is done to arguments, or to gradients as they were."""
+        changed = [*self.written, *[own.tensor for own in self.new_grads], *self.cleared]
+        return not any(isinstance(own, (GradOf, int)) for own in (*self.sources, *changed))
+
+    def find_names(self, function: Callable[..., Any]) -> None:
+        """Find the tensors that the function has by name: they are looked up in each call."""
+        if any(isinstance(own, Tensor) for own in self.sources):
+            known = names_of(function)
+            self.names = [(place, known[id(own)]) for place, own in enumerate(self.sources) if id(own) in known]
+            if self.has_effects:  # what is written to is no other tensor than in the trace
+                self.checks += [
+                    functools.partial(stands_behind, name, self.sources[place]) for place, name in self.names
+                ]
+                self.names = []
+
+    def holds(self) -> bool:
+        """Whether gradients exist as they did in the trace, and Python's state is as it was."""
+        return all((tensor._grad is not None) is wanted for tensor, wanted in self.conditions) and all(
+            check() for check in self.checks
+        )
+
+    def tensors(self, layouts: Sequence[Layout]) -> list[Tensor] | None:
+        """Return the inputs of a call; None if one has another shape or dtype than in the trace."""
+        for place, name in self.names:
+            value = name.value()
+            if not isinstance(value, Tensor) or value.__class__ is not self.sources[place].__class__:
+                return None
+            self.sources[place] = value
+        found = []
+        for source, layout in zip(self.sources, layouts, strict=True):
+            own: Any = source
+            if isinstance(source, (Drawn, Read)):
+                own = from_array(source.new())
+            elif isinstance(source, GradOf):
+                own = source.tensor._grad
+            given = own._layout
+            if given.shape != layout.shape or given.dtype != layout.dtype:
+                return None
+            found.append(own)
+        return found
+
+    def states(self) -> list[tuple[Any, Any]]:
+        """Return the states of all generators that are drawn from."""
+        generators = {
+            id(own): own for own in (source.generator() for source in self.sources if source.__class__ is Drawn)
+        }
+        return [(own.bit_generator, own.bit_generator.state) for own in generators.values()]
+
+    def targets(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Return the tensors that are written to."""
+        found: list[Any] = [
+            inputs[own] if isinstance(own, int) else own.tensor._grad if isinstance(own, GradOf) else own
+            for own in self.written
+        ]
+        return found
+
+    def apply(self, targets: Sequence[Tensor], inputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+        """Change what the function changes, given the outputs behind its results."""
+        arrays = [own._array() for own in targets]
+        for array, value in zip(arrays, values, strict=False):
+            array[...] = value._data
+        if arrays:
+            versions.note_all(arrays)
+        for (target, is_added), value in zip(self.new_grads, values[len(arrays) :], strict=True):
+            tensor = inputs[target] if isinstance(target, int) else target
+            if is_added and tensor._grad is not None:
+                tensor._grad = tensor._grad + value
+            else:
+                tensor._grad = value
+        for own in self.cleared:
+            (inputs[own] if isinstance(own, int) else own)._grad = None
+
+
+def stands_behind(name: Name, tensor: Any) -> bool:
+    """Whether a tensor is what stands behind a name."""
+    return name.value() is tensor
+
+
+def share_memory(targets: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
+    """Whether what is written to shares memory with another input: then the order of reads and writes matters."""
+    owners: dict[int, Tensor] = {}
+    for own in inputs:
+        data = own._data
+        if isinstance(data, np.ndarray):
+            before = owners.setdefault(id(versions.owner_of(data)), own)
+            if before is not own and any(_overlap(target, inputs) for target in targets):
+                return True
+    return False
+
+
+def _overlap(target: Tensor, inputs: Sequence[Tensor]) -> bool:
+    return any(own is not target and np.may_share_memory(own._data, target._data) for own in inputs)

@@ -1,0 +1,237 @@
+"""What a function that is traced takes from outside and changes there: found when it has returned.
+
+While it is traced, tensors from outside have the values that it gave them. Then they get back what they had.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.ops.table.gateway import constant
+from tapegrad.program.effects import Drawn, GradOf, NewGrad, Outside, Postponed, Read, Source
+from tapegrad.program.traced import Traced, TracingError, error
+from tapegrad.program.writes import Writes
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape.layout import layout_of
+from tapegrad.tensor import Tensor
+
+
+class Gradient(NamedTuple):
+    """The gradient of a tensor before the trace, and whether the function replaced it before it looked."""
+
+    tensor: weakref.ref[Tensor]
+    before: Tensor | None
+    is_set: bool
+
+
+class Takes(Writes):
+    """Follows gradients, random numbers and numbers of Python that are taken from outside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._around: Any = modes.interceptor()
+        self._grads: dict[int, Gradient] = {}
+        self._sources: dict[int, Source] = {}  # by the number of the value
+        self._checks: list[Callable[[], bool]] = []
+        self._modules: dict[int, list[tuple[dict[str, Any], str, Any]]] = {}
+        self._states: dict[int, tuple[Any, Any]] = {}  # of generators, before the first draw
+
+    # --- while it is traced ----------------------------------------------------------------------------------------
+
+    def accumulated(self, tensor: Tensor, is_set: bool = False) -> None:
+        """Note that a gradient is about to change."""
+        if id(tensor) not in self._grads:
+            self._grads[id(tensor)] = Gradient(weakref.ref(tensor), tensor._grad, is_set)
+
+    def grad_replaced(self, tensor: Tensor) -> None:
+        """Note that a tensor is about to get another gradient, or none."""
+        self.accumulated(tensor, is_set=True)
+
+    def accumulate(self, tensor: Tensor, value: Tensor) -> None:
+        """Add a gradient to that of a tensor."""
+        self.accumulated(tensor)
+        if tensor._grad is None:
+            tensor._grad = value
+        else:
+            self.overwrite(tensor._grad, tensor._grad + value)
+
+    def draw(self, generator: Callable[[], np.random.Generator], draw: Callable[[np.random.Generator], Any]) -> Traced:
+        """Return random numbers, which are drawn anew in each call of the program."""
+        if self._around is not None:
+            raise error("random numbers are not traced in vmap(); give them to the function as an argument")
+        own = generator()
+        if id(own) not in self._states:
+            self._states[id(own)] = own.bit_generator, own.bit_generator.state
+        return self._from_outside(np.asarray(draw(own)), Drawn(generator, draw))
+
+    def read(self, array: Callable[[], np.ndarray]) -> Traced:
+        """Return numbers of Python that are looked at in each call of the program."""
+        return self._from_outside(array(), Read(array))
+
+    def copy_of(self, tensor: Tensor) -> Traced:
+        """Return a traced tensor of the same value, without a graph, that is no view."""
+        raise NotImplementedError
+
+    def require(self, check: Callable[[], bool]) -> None:
+        """Let the program serve a call only if a function of Python's state returns True."""
+        self._checks.append(check)
+
+    def called_module(self, module: Any) -> None:
+        """Note that a module was called: its members, and whether it is in training, are a part of Python's state."""
+        if isinstance(self._around, Takes):
+            self._around.called_module(module)
+        else:
+            own = module.__dict__
+            self._modules.setdefault(id(module), [(own, name, own[name]) for name in ("training", *module._kinds)])
+
+    def _members(self) -> list[tuple[dict[str, Any], str, Any]]:
+        """Return the members of modules that were called: the dictionary, the name and the value of each."""
+        found = [member for members in self._modules.values() for member in members]
+        for own, name, value in found:
+            if own.get(name) is not value and name != "training":
+                own[name] = value
+                raise TracingError(
+                    f"the function replaces the member {name!r} of a module; write to it in place, "
+                    f"e.g. by self.{name}.copy_(...)"
+                )
+        return found
+
+    def postpone(self) -> None:
+        """Give the trace up: this call makes what later ones find."""
+        raise Postponed
+
+    def unseen(self, what: str) -> None:
+        """Refuse what changes Python's state, as it would happen in the trace only."""
+        raise error(f"{what} changes numbers of Python, which a program does not; call it outside of the function")
+
+    def _from_outside(self, array: np.ndarray, source: Source) -> Traced:
+        layout = layout_of(array)
+        number = self.new(array, layout)
+        self._sources[number] = source
+        return self.traced(constant(array, layout), number)
+
+    def traced(self, tensor: Tensor, number: int) -> Traced:
+        """Return a tensor as the function sees it."""
+        raise NotImplementedError
+
+    # --- when it has returned --------------------------------------------------------------------------------------
+
+    def found(
+        self, inputs: Sequence[Tensor], numbers: Sequence[int], outside: Outside | None
+    ) -> tuple[list[int], list[int]]:
+        """Note in `outside` what the function takes and changes.
+
+        Parameters
+        ----------
+        inputs, numbers
+            The arguments, and the numbers that their values had.
+        outside : Outside or None
+            None: nothing can be changed.
+
+        Returns
+        -------
+        list of int, list of int
+            The numbers of inputs behind the arguments, and of outputs behind the results.
+        """
+        own = Outside() if outside is None else outside
+        holding = [gradient.tensor() for gradient in self._grads.values()]
+        self.renew_all([own._grad for own in holding if own is not None])
+        del holding
+        self._views.clear()  # they keep what they are views of
+        self.forget_last()
+        place_of = {id(tensor): place for place, tensor in enumerate(inputs)}
+        changed: list[int] = []
+        grads: list[int] = []
+        holders: dict[int, Tensor] = {}
+        for tensor_ref, before, is_set in self._grads.values():
+            tensor = tensor_ref()
+            place = None if tensor is None else place_of.get(id(tensor))
+            if tensor is None or (place is None and self.is_own(tensor)):
+                continue
+            after, tensor._grad = tensor._grad, before
+            if before is not None:
+                holders[id(before)] = tensor
+            if not is_set and place is None:
+                own.conditions.append((tensor, before is not None))
+            if after is before:
+                continue
+            target: Tensor | int = tensor if place is None else place
+            if after is None:
+                own.cleared.append(target)
+            else:
+                if isinstance(after._node, list):
+                    raise TracingError(
+                        "backward(create_graph=True) would leave a graph in gradients of tensors from outside; return "
+                        "gradients by autograd.grad()"
+                    )
+                own.new_grads.append(NewGrad(target, not is_set))
+                grads.append(self.number_of(after))
+            del after
+        if self.originals:
+            gc.collect(0)  # a tensor of the function's own may be in a cycle
+        for original in self.originals.values():
+            written: Any = original.tensor()
+            if written is None:
+                continue
+            if isinstance(written._node, list) and written._node is not original.node:
+                raise TracingError(
+                    f"a tensor from outside of shape {list(written.shape)} gets a history that ends outside of the "
+                    "compiled function; write detached values to it, e.g. state.copy_(new.detach())"
+                )
+            changed.append(self.number_of(written))
+            holder = holders.get(id(written))
+            own.written.append(written if holder is None else GradOf(holder))
+            own.is_step |= original.node is not None
+        for place, (tensor, number) in enumerate(zip(inputs, numbers, strict=True)):
+            if self.number_of(tensor) != number:
+                own.written.append(place)
+                changed.append(self.number_of(tensor))
+                own.is_step |= tensor._node is not None
+        own.is_step |= bool(own.new_grads or own.cleared or own.conditions)
+        self.restore()
+        captured = self.captured()
+        if outside is None and (own.has_effects or self._sources or self._checks):
+            raise error(
+                "what changes something outside, or draws random numbers, is not traced in vmap() or a derivative"
+            )
+        for tensor in captured.values():
+            if tensor._grad is not None:
+                holders.setdefault(id(tensor._grad), tensor)
+        own.sources += [
+            GradOf(holders[id(tensor)]) if id(tensor) in holders else tensor for tensor in captured.values()
+        ]
+        own.sources += self._sources.values()
+        own.checks += self._checks
+        members = self._members()
+        if members:
+            own.checks.append(functools.partial(_are_same, members))
+        return [*captured, *self._sources], changed + grads
+
+    def captured(self) -> dict[int, Tensor]:
+        """Return the tensors that the function took from outside, by the numbers of their values."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Let everything outside be as it was before the trace."""
+        self._views.clear()
+        for tensor_ref, before, _ in self._grads.values():
+            tensor = tensor_ref()
+            if tensor is not None:
+                tensor._grad = before
+        super().restore()
+        for bits, state in self._states.values():
+            bits.state = state
+        self._grads.clear()
+        self.originals.clear()
+        self._states.clear()
+
+
+def _are_same(members: Sequence[tuple[dict[str, Any], str, Any]]) -> bool:
+    return all(own.get(name) is value for own, name, value in members)

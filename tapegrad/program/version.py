@@ -1,0 +1,91 @@
+"""A program of a compiled function, and how Python calls it: with what it takes from outside, and its effects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapegrad import modes
+from tapegrad.func.level import array_of
+from tapegrad.func.trees import flatten, rebuild
+from tapegrad.ops.table.gateway import constant
+from tapegrad.program.derivative import differentiable
+from tapegrad.program.effects import Outside, Postponed, share_memory
+from tapegrad.program.entry import Variant
+from tapegrad.program.program import Program
+from tapegrad.tape.layout import layout_of
+from tapegrad.tensor import Tensor
+
+
+class Version:
+    """The program of a function for one signature and one way through its branches.
+
+    Attributes
+    ----------
+    program : Program
+        Its inputs are the arguments', then those of tensors that the function takes from outside.
+    outside : Outside
+        Where the other inputs come from, in every call, and what a call changes.
+    tree : object
+        What the function returned, for its structure.
+    places : list of int
+        Which leaves of `tree` are outputs of the program; the others are the same in every call.
+    """
+
+    def __init__(self, program: Program, outside: Outside, tree: Any, places: Sequence[int]) -> None:
+        self.program, self.outside, self.tree, self.places, self.run = program, outside, tree, places, program.run
+        self._layouts = [program.layouts[number] for number in program.inputs]
+        self._held = [place for place, own in enumerate(outside.sources) if isinstance(own, Tensor)]
+        self._wanted = [own.requires_grad for own in outside.sources if isinstance(own, Tensor)]
+        self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
+
+    def call(self, inputs: Sequence[Tensor], is_new: bool = False) -> list[Tensor] | None:
+        """Return the outputs; None if Python would have taken another way, which it has not if the trace `is_new`."""
+        outside = self.outside
+        if not outside.holds():
+            return None
+        states = outside.states() if self.program.guards else []
+        outputs = self._outputs(inputs, is_new)
+        if outputs is None:
+            for bits, state in states:
+                bits.state = state
+        return outputs
+
+    def _outputs(self, inputs: Sequence[Tensor], is_new: bool) -> list[Tensor] | None:
+        outside = self.outside
+        others = outside.tensors(self._layouts[len(inputs) :])
+        if others is None or [others[place].requires_grad for place in self._held] != self._wanted:
+            return None  # since the trace a tensor from outside was frozen, or thawed
+        given = [*inputs, *others]
+        targets = outside.targets(inputs)
+        if targets and share_memory(targets, given):
+            raise Postponed  # the order of reads and writes matters
+        try:
+            outputs, values = self._computed(given, targets)
+        except Exception:
+            if self.program.guards and not is_new:  # perhaps an operation of another branch
+                return None
+            raise
+        if not self.program.holds(values):
+            return None
+        count = len(self.places)
+        if outside.has_effects:
+            outside.apply(targets, inputs, outputs[count:])
+        return outputs[:count]
+
+    def _computed(self, inputs: list[Tensor], targets: Sequence[Tensor]) -> tuple[list[Tensor], Sequence[Any]]:
+        """Return the outputs, and the values of guards."""
+        if modes.is_grad_enabled() and not self.outside.is_step and any(own.requires_grad for own in inputs):
+            if targets:  # what the derivative needs is not to be written over
+                before = {id(own) for own in targets}
+                inputs = [own.detach().clone() if id(own) in before else own for own in inputs]
+            return differentiable(self.program, self.run, inputs)
+        arrays, values = self.run([own._data for own in inputs])
+        return [constant(array, layout_of(array)) for array in arrays], values
+
+    def result(self, outputs: Sequence[Tensor], has_arrays: bool) -> Any:
+        """Return outputs as the function would."""
+        leaves = flatten(self.tree)
+        for place, output in zip(self.places, outputs, strict=True):
+            leaves[place] = array_of(output) if has_arrays else output
+        return rebuild(self.tree, leaves)

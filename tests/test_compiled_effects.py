@@ -1,0 +1,350 @@
+"""What compiled functions change outside: arguments, tensors that they find, gradients, buffers; and random numbers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import nn
+from tapegrad.program import TracingError
+
+X = np.array([0.6, -0.3, 1.2])
+FACTOR = tg.ones(3)
+
+
+def scaled_in_place(x: Any) -> Any:
+    x[1:] *= 2.0
+    return x.sum()
+
+
+def diffused(u: Any) -> Any:
+    for _ in range(20):
+        before = u.clone()
+        u[1:-1] = before[1:-1] + 0.1 * (before[2:] - 2.0 * before[1:-1] + before[:-2])
+    return u
+
+
+@pytest.mark.parametrize("function", [scaled_in_place, diffused])
+@pytest.mark.parametrize("kind", ["array", "tensor"])
+def test_an_argument_is_written_to(function: Callable[..., Any], kind: str) -> None:
+    compiled = tg.compile(function)
+    one, two = np.linspace(0.0, 1.0, 30), np.linspace(0.0, 1.0, 30)
+    for _ in range(4):
+        result = compiled(one if kind == "array" else tg.from_numpy(one))
+        expected = function(tg.from_numpy(two))
+        np.testing.assert_allclose(np.asarray(result), expected.numpy(), rtol=1e-12)
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+    assert len(compiled.programs) == 1
+
+
+def test_a_written_argument_spoils_a_residual_as_in_eager() -> None:
+    compiled = tg.compile(lambda x: x.mul_(2.0) * 1.0)
+    x, weight = tg.tensor(X), tg.tensor(X, requires_grad=True)
+    compiled(x)
+    product = (x * weight).sum()
+    compiled(x)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+
+
+def test_arguments_that_share_memory_are_as_in_eager() -> None:
+    def function(x: Any, y: Any) -> Any:
+        x += 1.0
+        return y * 2.0
+
+    compiled = tg.compile(function)
+    for one, two in ((slice(0, 2), slice(1, 3)), (slice(0, 2), slice(0, 2)), (slice(0, 1), slice(2, 3))):
+        a, b = X.copy(), X.copy()
+        for _ in range(2):
+            result = compiled(a[one], a[two])
+            np.testing.assert_array_equal(result, function(tg.from_numpy(b[one]), tg.from_numpy(b[two])).numpy())
+            np.testing.assert_array_equal(a, b)
+
+
+def test_an_array_that_cannot_be_written_to_raises_as_in_eager() -> None:
+    compiled = tg.compile(scaled_in_place)
+    compiled(X.copy())
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    for function in (scaled_in_place, compiled):
+        with pytest.raises((ValueError, RuntimeError), match="read-only"):
+            function(tg.from_numpy(fixed))
+    np.testing.assert_array_equal(fixed, X)
+
+
+def test_states_from_outside_change_in_each_call() -> None:
+    count, state = tg.tensor(0.0), tg.zeros(3)
+    own_count, own_state = tg.tensor(0.0), tg.zeros(3)
+
+    def step(x: Any, count: Any, state: Any) -> Any:
+        count.add_(1)
+        state.mul_(0.5)
+        state[1] += x[1]
+        return state * count
+
+    compiled = tg.compile(lambda x: step(x, count, state))
+    for _ in range(5):
+        np.testing.assert_allclose(compiled(X), step(tg.tensor(X), own_count, own_state).numpy())
+    np.testing.assert_allclose(state.numpy(), own_state.numpy())
+    assert (count.item(), len(compiled.programs)) == (5.0, 1)
+
+
+def test_a_view_from_outside_and_what_it_is_a_view_of() -> None:
+    base = tg.zeros(3)
+    part = base[1:]
+
+    @tg.compile
+    def function(x: Any) -> Any:
+        part.add_(x[0])
+        return base * 1.0
+
+    for turn in (1, 2, 3):
+        np.testing.assert_allclose(function(X), [0.0, 0.6 * turn, 0.6 * turn])
+
+
+def test_a_call_that_fails_has_changed_nothing() -> None:
+    state = tg.zeros(9, 9)
+
+    @tg.compile
+    def function(a: Any) -> Any:
+        state.add_(1.0)
+        return tg.linalg.cholesky(a)
+
+    function(np.eye(9))
+    function(np.eye(9))
+    with pytest.raises(Exception, match="positive"):
+        function(-np.eye(9))
+    assert state[0, 0].item() == 2.0
+
+
+def test_a_trace_that_fails_has_changed_nothing() -> None:
+    state, weight = tg.zeros(3), tg.tensor(X, requires_grad=True)
+
+    @tg.compile
+    def function(x: Any) -> Any:
+        state.add_(x)
+        (weight * x).sum().backward()
+        return x.numpy()
+
+    with pytest.raises(TracingError):
+        function(tg.tensor(X))
+    assert not state.numpy().any()
+    assert weight.grad is None
+    assert type(state) is tg.Tensor
+    assert (state + 1).sum().item() == 3
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (2, 2, 1)])
+def test_what_stands_behind_a_name_is_looked_up(order: tuple[int, ...]) -> None:
+    global FACTOR
+    inner = tg.ones(3)
+    compiled = tg.compile(lambda x: x * FACTOR + inner)
+    for number in order:
+        FACTOR, inner = tg.ones(3) * number, tg.ones(3) * -number
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(X), X * number - number)
+
+
+def test_gradients_of_a_hand_written_step() -> None:
+    def step(x: Any, weight: Any) -> Any:
+        loss = ((weight * x) ** 2).sum()
+        loss.backward()
+        with tg.no_grad():
+            weight -= 0.1 * weight.grad
+            weight.grad.zero_()
+        return loss
+
+    def by_data(x: Any, weight: Any) -> Any:
+        loss = ((weight * x) ** 2).sum()
+        loss.backward()
+        weight.data -= 0.1 * weight.grad
+        weight.grad = None
+        return loss
+
+    for function in (step, by_data):
+        weight, other = (tg.tensor(np.ones(3), requires_grad=True) for _ in range(2))
+        compiled = tg.compile(lambda x, function=function, weight=weight: function(x, weight))
+        for _ in range(4):
+            assert compiled(X) == pytest.approx(function(tg.tensor(X), other).item())
+        np.testing.assert_allclose(weight.detach().numpy(), other.detach().numpy())
+        assert (weight.grad is None) == (other.grad is None)
+
+
+def test_gradients_of_arguments_accumulate() -> None:
+    def step(weight: Any, x: Any) -> Any:
+        loss = ((weight * x) ** 2).sum()
+        loss.backward()
+        return loss
+
+    compiled = tg.compile(step)
+    weight, other = (tg.tensor(np.ones(3), requires_grad=True) for _ in range(2))
+    for _ in range(3):
+        compiled(weight, tg.tensor(X))
+        step(other, tg.tensor(X))
+    assert weight.grad is not None
+    assert other.grad is not None
+    np.testing.assert_allclose(weight.grad.numpy(), other.grad.numpy())
+
+
+def test_gradients_are_clipped() -> None:
+    def made() -> Callable[[Any], Any]:
+        weight = nn.Parameter(tg.ones(3))
+        optimizer = tg.optim.SGD([weight], lr=0.1)
+
+        def step(x: Any) -> Any:
+            optimizer.zero_grad()
+            loss = ((weight * x) ** 2).sum()
+            loss.backward()
+            norm = nn.utils.clip_grad_norm_([weight], 0.5)
+            optimizer.step()
+            return loss, norm
+
+        return step
+
+    step, compiled = made(), tg.compile(made())
+    for _ in range(3):
+        for own, other in zip(compiled(tg.tensor(X)), step(tg.tensor(X)), strict=True):
+            assert own.item() == pytest.approx(other.item())
+
+
+# ---- Modules
+
+
+def test_a_module_goes_in_and_out_of_training() -> None:
+    tg.manual_seed(0)
+    model = nn.Sequential(
+        nn.Linear(3, 4, dtype=tg.float64), nn.BatchNorm1d(4, dtype=tg.float64), nn.Dropout(0.5),
+        nn.Linear(4, 1, dtype=tg.float64),
+    )  # fmt: skip
+    other, compiled = copy.deepcopy(model), tg.compile(model)
+    x = tg.tensor(np.random.default_rng(0).standard_normal((5, 3)))
+    for turn in range(7):
+        for own in (model, other):
+            own.train(turn not in (2, 3, 5))
+        results = []
+        for function in (compiled, other):
+            tg.manual_seed(turn)
+            results.append(function(x))
+            results[-1].sum().backward()
+        np.testing.assert_allclose(results[0].detach().numpy(), results[1].detach().numpy(), atol=1e-13)
+        for (name, own), (_, expected) in zip(model.state_dict().items(), other.state_dict().items(), strict=True):
+            np.testing.assert_allclose(own.numpy(), expected.numpy(), atol=1e-13, err_msg=name)
+        for own, expected in zip(model.parameters(), other.parameters(), strict=True):
+            np.testing.assert_allclose(own.grad.numpy(), expected.grad.numpy(), atol=1e-12)
+    assert len(compiled.programs) == 2
+
+
+def test_a_parameter_is_replaced() -> None:
+    layer = nn.Linear(3, 2, dtype=tg.float64)
+    compiled = tg.compile(layer)
+    for number in (1.0, 2.0, 3.0):
+        layer.weight = nn.Parameter(tg.ones(2, 3) * number)
+        with tg.no_grad():
+            for _ in range(2):
+                np.testing.assert_allclose(compiled(tg.tensor(X)).numpy(), layer(tg.tensor(X)).numpy())
+
+
+class Recurrent(nn.Module):
+    def __init__(self, replaces: bool) -> None:
+        super().__init__()
+        self.register_buffer("state", tg.zeros(3))
+        self.replaces = replaces
+
+    def forward(self, x: Any) -> Any:
+        if self.replaces:
+            self.state = tg.tanh(self.state + x)
+        else:
+            self.state.copy_(tg.tanh(self.state + x))
+        return self.state * 1.0
+
+
+def test_a_buffer_is_written_to_and_not_replaced() -> None:
+    model, other = Recurrent(False), Recurrent(True)
+    compiled = tg.compile(model)
+    for _ in range(4):
+        np.testing.assert_allclose(compiled(tg.tensor(X)).numpy(), other(tg.tensor(X)).numpy())
+    replacing = Recurrent(True)
+    with pytest.raises(TracingError, match=r"self\.state\.copy_"):
+        tg.compile(replacing)(tg.tensor(X))
+    assert replacing.state.tolist() == [0.0] * 3
+
+
+# ---- Random numbers
+
+
+def drawn(x: Any, generator: Any) -> Any:
+    order = tg.randperm(3, generator=generator)
+    noise = tg.randn(3, generator=generator) + tg.rand_like(x, generator=generator)
+    counts = tg.randint(5, (3,), generator=generator)
+    filled = tg.empty(3).uniform_(2.0, 3.0, generator=generator)
+    return x[order] * noise + counts * filled + tg.normal(x, 1.0, generator=generator)
+
+
+def test_random_numbers_are_those_of_eager() -> None:
+    generator = tg.Generator()
+    compiled = tg.compile(lambda x: drawn(x, generator))
+    generator.manual_seed(3)
+    expected = [drawn(tg.tensor(X), generator).numpy() for _ in range(4)]
+    generator.manual_seed(3)
+    np.testing.assert_allclose([compiled(X) for _ in range(4)], expected)
+    assert len(compiled.programs) == 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        nn.functional.dropout,
+        nn.functional.alpha_dropout,
+        nn.functional.rrelu,
+        nn.functional.gumbel_softmax,
+        lambda x, **_: tg.bernoulli(tg.sigmoid(x)) * x,
+        lambda x, **_: (x * 1.0).bernoulli_(0.5) + x.clone().exponential_(),
+    ],
+)
+def test_layers_draw_anew(function: Callable[..., Any]) -> None:
+    options = {} if function is nn.functional.gumbel_softmax else {"training": True}
+    compiled = tg.compile(lambda x: function(x, **options))
+    tg.manual_seed(0)
+    expected = [function(tg.tensor(X), **options).numpy() for _ in range(4)]
+    tg.manual_seed(0)
+    np.testing.assert_allclose([compiled(X) for _ in range(4)], expected, rtol=1e-12)
+
+
+def test_another_way_through_the_function_draws_no_more_than_eager() -> None:
+    def function(x: Any) -> Any:
+        noise = tg.randn(3)
+        return x * noise if x[0] > 0 else x + noise
+
+    compiled = tg.compile(function)
+    points = (X, -X, X, -X, -X)
+    tg.manual_seed(0)
+    expected = [function(tg.tensor(x)).numpy() for x in points]
+    tg.manual_seed(0)
+    np.testing.assert_allclose([compiled(x) for x in points], expected)
+
+
+def test_numpys_random_numbers_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match=r"numpy\.random"):
+        tg.compile(lambda x: x * np.random.rand(3))(X)  # noqa: NPY002  which is what users write
+
+
+def test_a_schedule_in_a_step_is_refused() -> None:
+    weight = nn.Parameter(tg.ones(3))
+    optimizer = tg.optim.SGD([weight], lr=0.1)
+    schedule = tg.optim.lr_scheduler.StepLR(optimizer, 1)
+
+    @tg.compile
+    def step(x: Any) -> None:
+        (weight * x).sum().backward()
+        optimizer.step()
+        schedule.step()
+
+    with pytest.raises(TracingError, match="schedule"):
+        step(X)
+    assert weight.grad is None
+    np.testing.assert_array_equal(weight.detach().numpy(), np.ones(3))
