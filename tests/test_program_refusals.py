@@ -45,6 +45,23 @@ def guarded_in_many_operations(x: Any) -> Any:
     return y
 
 
+def scanned(x: Any) -> Any:
+    """Return what a loop that is an operation computes, with a row of results for each turn."""
+
+    def turn(state: Any, t: Any) -> Any:
+        state = tg.linalg.inv(state) + 0.1 * x
+        return state, (state * t).sum()
+
+    return func.scan(turn, x, np.arange(30.0))[1]
+
+
+def until_small(x: Any) -> Any:
+    """Return what a loop computes whose number of turns depends on data."""
+    return func.while_loop(
+        lambda state, scale: scale > 0.1, lambda state, scale: (tg.linalg.inv(state) + x, scale * 0.5), (x, x.max())
+    )[0]
+
+
 MATRICES: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
     "inv": (lambda x: tg.linalg.inv(x * 2.0), EYE, ONES),
     "inv of 2 rows": (lambda x: tg.linalg.inv(x * 2.0), EYE[:2, :2], ONES[:2, :2]),
@@ -77,6 +94,12 @@ MATRICES: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
     "vmap of branches": (tg.vmap(guarded), among(EYE, EYE, 20), among(ONES, EYE, 20)),
     "vmap of long branches": (tg.vmap(guarded_in_many_operations), among(EYE, EYE, 12), among(ONES, EYE, 12)),
     "branches": (guarded, EYE, ONES),
+    "scan": (scanned, EYE, ONES),
+    "gradient of scan": (func.grad(lambda x: scanned(x).sum()), EYE, ONES),
+    "while_loop": (until_small, EYE, ONES),
+    "fori_loop": (
+        lambda x: func.fori_loop(0, 20, lambda turn, state: tg.linalg.solve(state, x) + 0.1 * x, x), EYE, ONES
+    ),
 }  # fmt: skip
 INTEGERS: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "floor_divide": (lambda i, j: i // j, (INDICES, INDICES + 1), (INDICES, INDICES)),
@@ -144,3 +167,13 @@ def test_regular_matrices_stay_in_machine_code(monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_allclose(compiled(small), np.linalg.solve(small, small[0]))
     with pytest.raises(TypeError, match="not callable"):
         compiled(ONES)
+
+
+def test_programs_without_python_say_so() -> None:
+    """Their machine code has the flag too: it may not write where its caller has no place for it."""
+    pytest.importorskip("numba")
+    compiled = tg.compile(lambda x: tg.linalg.inv(x * 2.0))
+    compiled(EYE)
+    np.testing.assert_allclose(compiled.njit(EYE), np.linalg.inv(EYE * 2.0))
+    with pytest.raises(RuntimeError, match="another branch"):
+        compiled.njit(ONES)

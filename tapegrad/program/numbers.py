@@ -145,6 +145,8 @@ class Numbers:
         self.looks += 1
         number = self.number_of(tensor)
         data = np.asarray(self.exact_value_of(number))
+        if self.known(data) is None:  # it was computed again
+            self.bind(data, number)
         if number not in self._guarded:
             self._guarded.add(number)
             self.guards.append(Guard(number, data.copy(), traces.line_of_user()))

@@ -93,7 +93,7 @@ class Program(Listed):
         if not called.programs:  # the step of an optimizer that has no states yet, or arguments that share memory
             raise ValueError(
                 "the function was called as it is written, and not traced: an optimizer has made its states, or what "
-                "is written to shares memory with another argument. Call trace() again, with other arguments"
+                "is written to shares memory with another argument. Call trace() again, with arguments that share none"
             )
         program: Program = called.programs[0]
         program._called = called

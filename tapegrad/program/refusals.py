@@ -22,6 +22,7 @@ from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 __all__ = ["with_refusals"]
 
 _FLAG: Final = layout_of(np.array(False))
+_WHERE: Final = "an operation refuses its values: a matrix is singular or indefinite, or an integer is divided by 0"
 
 
 def _op(name: str, forward: Callable[..., Any], operands: tuple[str, ...] = ("x",), **fields: Any) -> Op:
@@ -76,8 +77,8 @@ class _Flagged:
         self.layouts, self.entries = list(program.layouts), list[Entry]()
         self.flag: int | None = None
         for entry in program.entries:
-            if entry.op.family == "batch":
-                self.batch(entry)
+            if entry.op.family in ("batch", "scan"):
+                (self.batch if entry.op.family == "batch" else self.scan)(entry)
                 continue
             self.entries.append(entry)
             asked = _asked(program, entry)
@@ -116,10 +117,48 @@ class _Flagged:
         else:
             self.note(self.new(_has_true, flags))
 
+    def scan(self, entry: Entry) -> None:
+        """Add a loop, which carries a flag from turn to turn."""
+        scan = entry.attrs["scan"]
+        found, count = _Flagged(scan.body), scan.n_carried
+        if found.flag is None:
+            self.entries.append(entry)
+            return
+        before, condition = found.value(_FLAG), scan.condition
+        outputs = [*scan.body.outputs]
+        outputs.insert(count, found.new(_either, before, found.flag))
+        if condition is not None:
+            condition = _with_input(condition, _FLAG)
+        changed = scan.changed(
+            body=_with_inputs(found.made(outputs), [before]), condition=condition,
+            counts=(*scan.counts[:2], count + 1), examples=[*scan.examples, np.array(False)],
+        )  # fmt: skip
+        start, flag, results = self.value(_FLAG), self.value(_FLAG), [*entry.results]
+        self.constants[start] = np.array(False)
+        results.insert(count, flag)
+        operands = (*entry.operands, start)
+        self.entries.append(
+            entry._replace(op=changed.op, operands=operands, attrs={"scan": changed}, results=tuple(results))
+        )
+        self.note(flag)
+
     def made(self, outputs: Sequence[int], guards: Sequence[Guard] = ()) -> Program:
         """Return the program with other outputs and guards."""
         own = self.program
         return Program(self.layouts, own.inputs, self.constants, self.entries, outputs, guards)
+
+
+def _with_inputs(program: Program, numbers: Sequence[int]) -> Program:
+    """Return a program with further inputs."""
+    inputs = [*program.inputs, *numbers]
+    return Program(program.layouts, inputs, program.constants, program.entries, program.outputs, program.guards)
+
+
+def _with_input(program: Program, layout: Layout) -> Program:
+    """Return a program with one more input, which it does not use."""
+    layouts = [*program.layouts, layout]
+    own = Program(layouts, program.inputs, program.constants, program.entries, program.outputs, program.guards)
+    return _with_inputs(own, [len(program.layouts)])
 
 
 def _of_items(batch: Batch) -> Batch | None:
@@ -146,5 +185,5 @@ def with_refusals(program: Program) -> Program:
     found = _Flagged(program)
     if found.flag is None:
         return program
-    guard = Guard(found.flag, np.zeros(found.layouts[found.flag].shape, bool), "")
+    guard = Guard(found.flag, np.zeros(found.layouts[found.flag].shape, bool), _WHERE)
     return found.made(program.outputs, [*program.guards, guard])

@@ -66,6 +66,8 @@ class Runner:
 
     Attributes
     ----------
+    checked : Program
+        What its machine code computes: the program with a guard that no operation refuses its values.
     fused : Fused, or None
         Its machine code.
     refused : str
@@ -74,14 +76,14 @@ class Runner:
 
     @garbage.kept()
     def __init__(self, program: Program, otherwise: Callable[..., Sequence[Any]] | None = None) -> None:
-        self.program, self._checked = program, with_refusals(program)
+        self.program, self.checked = program, with_refusals(program)
         self.fused: Fused | Staged | Blocked | None = None
         self.refused = ""
         self._fixed: dict[tuple[bool, ...], list[int]] = {}
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
-            self.fused = _machine_code(self._checked, otherwise is None)
+            self.fused = _machine_code(self.checked, otherwise is None)
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)
@@ -100,7 +102,7 @@ class Runner:
             Of `Variant`.
         """
         assert self.fused is not None
-        program, guards = self._checked, self._checked.guards
+        program, guards = self.checked, self.checked.guards
         results = list(program.outputs)
         if not has_guards:
             count = len(self.program.guards)

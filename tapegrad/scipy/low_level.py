@@ -80,7 +80,7 @@ def low_level(compiled: Any, values: Sequence[Any]) -> Iterator[scipy.LowLevelCa
         and not code.may_fail
         and not code.stages
         and code.scratch_bytes <= _SCRATCH
-        and not program.guards
+        and not program.run.checked.guards
         and len(layouts) == 1 + len(values)
         and all(own.dtype == np.asarray(value).dtype for own, value in zip(layouts[1:], values, strict=True))
     )

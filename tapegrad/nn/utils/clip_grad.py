@@ -69,7 +69,7 @@ def get_total_norm(
     if not several:
         return zeros(())
     if modes.tracer() is not None:  # in a function that is traced operations are written down
-        total = vector_norm(stack([vector_norm(own, order) for own in several]), order)
+        total: Tensor = vector_norm(stack([vector_norm(own, order) for own in several]), order)
     else:
         norms = [_norm(own._data, order) for own in several]
         total = made(np.asarray(_norm(np.array(norms, norms[0].dtype), order)))

@@ -22,13 +22,14 @@ class Way:
     Attributes
     ----------
     program : Program
+        See `Runner.checked`.
     code : Fused
         See `tapegrad.program.fuse.Fused`.
     signature : Signature
     """
 
     def __init__(self, program: Program) -> None:
-        self.program, self.code = program, program.run.fused
+        self.program, self.code = program.run.checked, program.run.fused
         assert program.signature is not None
         self.signature: Signature = program.signature
 
