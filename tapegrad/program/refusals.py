@@ -77,8 +77,11 @@ class _Flagged:
         self.layouts, self.entries = list(program.layouts), list[Entry]()
         self.flag: int | None = None
         for entry in program.entries:
-            if entry.op.family in ("batch", "scan"):
-                (self.batch if entry.op.family == "batch" else self.scan)(entry)
+            if "batch" in entry.attrs:
+                self.batch(entry)
+                continue
+            if "scan" in entry.attrs:  # a loop back from checkpoints computes again what the loop has computed
+                self.scan(entry)
                 continue
             self.entries.append(entry)
             asked = _asked(program, entry)
