@@ -162,7 +162,8 @@ def tensor_data(runtime: Runtime, wanted: InputFields, tensor: TensorObject, off
             return Object(UNFIT)
     elif layout != wanted.inline:
         # Other strides may be contiguous too, where a length is 0 or 1.
-        is_plain_array = layout.plain == runtime.none and data.type == runtime.array_type
+        are_plain = layout.plain == runtime.none and wanted.layout.plain == runtime.none
+        is_plain_array = are_plain and data.type == runtime.array_type
         if is_plain_array == 0 or has_form(wanted, data) == 0:
             return Object(UNFIT)
     return Object(UNFIT) if runtime.mode.bits & WRITES_NOTED and is_stale(runtime, tensor) else data

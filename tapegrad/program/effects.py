@@ -198,15 +198,10 @@ def stands_behind(name: Name, tensor: Any) -> bool:
 
 def share_memory(targets: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
     """Whether what is written to shares memory with another input: then the order of reads and writes matters."""
-    owners: dict[int, Tensor] = {}
-    for own in inputs:
-        data = own._data
-        if isinstance(data, np.ndarray):
-            before = owners.setdefault(id(versions.owner_of(data)), own)
-            if before is not own and any(_overlap(target, inputs) for target in targets):
-                return True
-    return False
-
-
-def _overlap(target: Tensor, inputs: Sequence[Tensor]) -> bool:
-    return any(own is not target and np.may_share_memory(own._data, target._data) for own in inputs)
+    known = {id(own) for own in inputs}
+    whole = [own._data for own in (*inputs, *[own for own in targets if id(own) not in known])]
+    arrays = [data for data in whole if isinstance(data, np.ndarray)]
+    if len({id(versions.owner_of(data)) for data in arrays}) == len(arrays):
+        return False
+    # A target is one of them. It may stand there twice: as two arguments.
+    return any(sum(np.may_share_memory(data, target._data) for data in arrays) > 1 for target in targets)
