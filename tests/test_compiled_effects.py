@@ -348,3 +348,34 @@ def test_a_schedule_in_a_step_is_refused() -> None:
         step(X)
     assert weight.grad is None
     np.testing.assert_array_equal(weight.detach().numpy(), np.ones(3))
+
+
+def test_a_tensor_that_is_two_arguments_shares_its_memory() -> None:
+    def shifted(x: Any, y: Any) -> Any:
+        x[1:] += y[:-1]
+        return (x * y).sum()
+
+    call = tg.compile(shifted)
+    for _ in range(3):
+        own, other = tg.arange(5.0), tg.arange(5.0)
+        assert call(own, own).item() == shifted(other, other).item()
+        assert own.tolist() == other.tolist()
+
+
+def test_parameters_can_be_frozen_between_calls() -> None:
+    def trained(is_compiled: bool) -> list[float]:
+        w, v = tg.ones(2, requires_grad=True), tg.ones(2, requires_grad=True)
+        own = tg.optim.SGD([w, v], lr=0.1)
+
+        def step(x: Any) -> None:
+            own.zero_grad()
+            ((w * x + v) ** 2).sum().backward()
+            own.step()
+
+        call = tg.compile(step) if is_compiled else step
+        for number in range(5):
+            w.requires_grad_(number not in (2, 3))
+            call(tg.ones(2))
+        return [*w.tolist(), *v.tolist()]
+
+    assert trained(True) == pytest.approx(trained(False))

@@ -17,7 +17,7 @@ from tapegrad.ops.reductions import mean, sum
 from tapegrad.ops.score_rows import NotInRowsError, class_loss_op, class_nll_op, probabilities
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand
-from tapegrad.ops.table.index_values import are_within, index_values
+from tapegrad.ops.table.index_values import are_within
 from tapegrad.ops.table.op import Bound, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor, from_array
@@ -33,8 +33,11 @@ def _class_last(call: str, input: Any) -> Tensor:
     return x if x.ndim == 2 else reshape(movedim(x, 1, -1), (x.shape[0] * math.prod(x.shape[2:]), x.shape[1]))
 
 
-def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the flat class indices, 0 where they are to be ignored, and which count; None if all do."""
+def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) -> tuple[Any, np.ndarray | None]:
+    """Return the flat class indices, 0 where they are to be ignored, and which count; None if all do.
+
+    The indices of a target that is traced are a tensor: a program gets other ones.
+    """
     classes = input.shape[0] if input.ndim == 1 else input.shape[1]
     expected = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
     if target.shape != expected:
@@ -51,7 +54,7 @@ def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) 
         raise RuntimeError(f"expected scalar type Long but found {target.dtype}; {call}() takes class indices")
     flat = reshape(target, (-1,)) if target.is_traced else target
     if target.is_traced and are_within(flat, 0, classes) and not 0 <= ignore_index < classes:
-        return index_values(xp.cast(flat, np.dtype(np.int64))), None
+        return xp.cast(flat, np.dtype(np.int64)), None
     indices = np.array(target._data, dtype=np.int64).reshape(-1)  # a copy: the tape keeps it
     # One comparison for both bounds: as unsigned numbers, negative ones are large.
     if not 0 <= ignore_index < classes and (not indices.size or np.maximum.reduce(indices.view(np.uint64)) < classes):
@@ -77,11 +80,16 @@ def _class_weights(call: str, weight: Any, x: Tensor) -> np.ndarray | None:
     return np.asarray(given._data, dtype=x.dtype)
 
 
+def _of_items(weights: np.ndarray, indices: Any) -> Any:
+    """Return the weight of each item's class."""
+    return from_array(weights)[indices] if isinstance(indices, Tensor) else weights[indices]
+
+
 def _weighted(
     call: str,
     losses: Tensor,
     counted: np.ndarray | None,
-    each: np.ndarray | None,
+    each: np.ndarray | Tensor | None,
     shape: tuple[int, ...],
     reduction: str,
 ) -> Tensor:
@@ -91,9 +99,11 @@ def _weighted(
     """
     if counted is not None:
         losses = where(counted, losses, 0.0)  # not a product: an item that does not count may be nan
-        each = counted.astype(losses.dtype) if each is None else np.where(counted, each, each.dtype.type(0))
+        each = counted.astype(losses.dtype) if each is None else np.where(counted, each, losses.dtype.type(0))
     if each is not None:
-        losses = mul(losses, from_array(each))
+        losses = mul(losses, each)
+        if isinstance(each, Tensor) and reduction == "mean":
+            return div(sum(losses), sum(each))
         if reduction == "mean":
             total = float(each.sum(dtype=np.float64))
             return mul(sum(losses), 1.0 / total if total else float("nan"))
@@ -187,8 +197,8 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
     if x._layout.size:
         losses = class_nll_op.plans.call(x, indices)
     else:  # which it refuses
-        losses = apply(class_nll_op, Bound((x,), {"dim": (1,)}, (indices,)))
-    each = None if weights is None else weights[indices]
+        losses = apply(class_nll_op, Bound((x,), {"dim": (1,)}, (np.asarray(indices),)))
+    each = None if weights is None else _of_items(weights, indices)
     return _weighted("nll_loss", losses, counted, each, classes.shape, reduction)
 
 
@@ -265,23 +275,25 @@ def cross_entropy(
     indices, counted = _class_indices("cross_entropy", scores, goal, ignore_index)
     x = contiguous(x)
     if not x._layout.size:  # which `class_loss` refuses
-        losses = apply(class_loss_op, Bound((x,), {"dim": (1,)}, (indices,)))
+        losses = apply(class_loss_op, Bound((x,), {"dim": (1,)}, (np.asarray(indices),)))
     else:
         losses = class_loss_op.plans.call(x, indices)
-    each = None if weights is None else weights[indices]
+    each = None if weights is None else _of_items(weights, indices)
     if label_smoothing == 0.0:
         return _weighted("cross_entropy", losses, counted, each, goal.shape, reduction)
     if each is None or weights is None:
         smooth = neg(mean(log_softmax(x, 1), 1))
     else:
         smooth = neg(mean(mul(log_softmax(x, 1), from_array(weights)), 1))
-        losses = mul(losses, from_array(each))
+        losses = mul(losses, each)
     losses = add(mul(losses, 1.0 - label_smoothing), mul(smooth, label_smoothing))
     if each is None or reduction != "mean":
         return _weighted("cross_entropy", losses, counted, None, goal.shape, reduction)
     # Each term has its weight already, and a mean is divided by their sum.
-    weight_sum = float((each if counted is None else each[counted]).sum(dtype=np.float64))
-    return div(_weighted("cross_entropy", losses, counted, None, goal.shape, "sum"), weight_sum)
+    whole = _weighted("cross_entropy", losses, counted, None, goal.shape, "sum")
+    if isinstance(each, Tensor):
+        return div(whole, sum(each))
+    return div(whole, float((each if counted is None else each[counted]).sum(dtype=np.float64)))
 
 
 def _of_probabilities(

@@ -144,7 +144,8 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor
             [0., 1.]])
     """
     x, values = as_operand(input, "put", "input", 1), as_operand(source, "put", "source", 3)
-    indices = _flat_indices("put", x, index, 2).reshape(-1)
+    chosen = as_operand(index, "put", "index", 2)
+    indices = _flat_indices("put", x, chosen if chosen.ndim == 1 else reshape(chosen, (-1,)), 2)
     if values.dtype != x.dtype:
         raise RuntimeError(
             "put_(): self and source expected to have the same dtype, but got self.dtype = "

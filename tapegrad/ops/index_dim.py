@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.arithmetic import add, mul, where
 from tapegrad.ops.broadcasting import expand
@@ -220,9 +221,12 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
     tensor([7., 0., 7.])
     """
     x, place, indices = _bound("index_fill", input, dim, index, IndexError, wraps=True)
-    mask = np.zeros(x.shape[place], np.bool_)
-    mask[indices] = True
-    number = one_number("index_fill", x, value)
+    number, length = one_number("index_fill", x, value), x.shape[place]
+    mask: Any = np.zeros(length, np.bool_)
+    if modes.tracer() is None:
+        mask[indices] = True
+    else:  # a program gets other indices
+        mask = index_scatter_add(np.ones(indices.shape), (indices,), (ARRAY,), (length,)) > 0
     return _as_given(where(mask.reshape(-1, *[1] * (x.ndim - place - 1)), number, x), input)
 
 
@@ -288,5 +292,8 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
     x, place, indices = _bound("index_reduce", input, dim, index, IndexError, "index out of range in self")
     values = _source("index_reduce", x, place, indices, source, RuntimeError)
     shape = tuple(-1 if at == place else 1 for at in range(x.ndim))
-    places = expand(indices.reshape(shape), values.shape)
+    chosen: Any = indices
+    if modes.tracer() is not None:  # a program gets other indices
+        chosen = index_gather(np.arange(x.shape[place]), (indices,), (ARRAY,))
+    places = expand(chosen.reshape(shape), values.shape)
     return _as_given(scatter_reduce(x, place, places, values, reduce, include_self=include_self), input)

@@ -143,7 +143,10 @@ class Numbers:
     def look(self, tensor: Tensor) -> np.ndarray:
         """Return the data of a tensor that Python looks at, and guard them."""
         self.looks += 1
-        number = self.number_of(tensor)
+        return self.guard(self.number_of(tensor))
+
+    def guard(self, number: int) -> np.ndarray:
+        """Return the value with this number, and guard it."""
         data = np.asarray(self.exact_value_of(number))
         if self.known(data) is None:  # it was computed again
             self.bind(data, number)

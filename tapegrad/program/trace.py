@@ -212,7 +212,12 @@ class Tracer(Takes):
 
     def _index_number(self, array: np.ndarray) -> int:
         number = self.known(array)
-        return self.new_constant(array) if number is None else number
+        if number is not None:
+            return number
+        whole = self.known(array.base) if isinstance(array.base, np.ndarray) else None
+        if whole is not None:  # a view of indices that are a value of this trace
+            self.guard(whole)
+        return self.new_constant(array)
 
     def traced(self, tensor: Tensor, number: int) -> Traced:
         """Return a tensor as the function sees it."""

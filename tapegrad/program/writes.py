@@ -17,6 +17,7 @@ from tapegrad.ops.history import give_node
 from tapegrad.ops.index_keys import numpy_index
 from tapegrad.ops.index_put import encode, index_error, index_replace
 from tapegrad.ops.table.gateway import apply, raw_data
+from tapegrad.ops.table.index_values import index_values
 from tapegrad.ops.table.op import Bound, xp
 from tapegrad.ops.table.write_checks import check_distinct, check_leaf
 from tapegrad.program.lists import rewritten_op
@@ -25,7 +26,7 @@ from tapegrad.program.views import Views, operand_of, part_at
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import Leaf
 from tapegrad.tape.layout import Layout, layout_of
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 
 class Original(NamedTuple):
@@ -129,7 +130,10 @@ class Writes(Views):
             if value.shape != part.shape:
                 value = xp.expand(value, part.shape)
             return root, xp.strided_put(root, value, part)
-        flat = index_replace(xp.reshape(root, (-1,)), value, (np.ascontiguousarray(places),), (ARRAY,))
+        chosen = np.ascontiguousarray(places)
+        if any(self.known(array) is not None for array in arrays):  # computed indices: so are the places
+            chosen = index_values(xp.index_gather(from_array(self.places_in_root(target)), arrays, keys))
+        flat = index_replace(xp.reshape(root, (-1,)), value, (chosen,), (ARRAY,))
         return root, xp.reshape(flat, root.shape)
 
     def _put(self, target: Tensor, value: Tensor, arrays: Any, keys: Any) -> Tensor:

@@ -215,7 +215,7 @@ class _Reader:
 def _row_by_row(array: np.ndarray) -> np.ndarray:
     """Return an array of a file as code takes it: truth values are the bytes 0 and 1."""
     array = np.array(array, order="C")
-    return array.view(np.uint8) != 0 if array.dtype.kind == "b" else array
+    return np.asarray(array.view(np.uint8) != 0) if array.dtype.kind == "b" else array
 
 
 def _layout(tokens: Tokens) -> Layout:
