@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.nn import functional as F
+from tapegrad.nn import functional as F  # noqa: N812
 
 WEIGHT = tg.tensor([1.0, 2.0, 0.5], dtype=tg.float64)
 ONES = tg.ones(5, dtype=tg.float64)
