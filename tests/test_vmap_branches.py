@@ -178,3 +178,30 @@ def test_functions_of_too_many_ways_are_known_by_then() -> None:
         calls, batch = 0, np.random.default_rng(seed).normal(size=(40, 12))
         np.testing.assert_allclose(compiled(batch), [float(steps(tg.tensor(own))) for own in batch])
         assert seed == 0 or calls <= 40 + 40 + 1  # for each item here and there, and once to see that it has guards
+
+
+def test_gradients_of_many_tensors_with_branches():
+    """More operands and cotangents than a batch's rule takes: items one by one, each by its own way."""
+    rows = np.random.default_rng(0).normal(size=(7, 3))
+
+    def turn(carry, t):
+        s, d, e = carry
+        s = s * 0.5 + t if s.sum() > 0 else s.sin() - t
+        return (s, d + s * e, e * 0.9), (s.sum(), d)
+
+    def of_loop(x):
+        _, (sums, states) = func.scan(turn, (x, x * 0, x + 1), tg.tensor(rows))
+        return (sums**2).sum() + (states**2).sum()
+
+    def item(a, b, c, d, e):
+        s = a * 0.5 + b * c if a.sum() > 0 else a.sin() - d * e
+        return s.sum(), s * b, a * c, d * e * s, e + a
+
+    def of_batch(x):
+        given = [x * tg.tensor(rows) + k for k in range(5)]
+        return sum((own**2).sum() for own in func.vmap(item)(*given))
+
+    for f in (of_loop, of_batch):
+        compiled = tg.compile(func.grad(f))
+        for x in (np.ones(3), -np.ones(3), rows[0]):
+            np.testing.assert_allclose(compiled(x), func.grad(f)(tg.tensor(x)), rtol=1e-9)

@@ -117,20 +117,17 @@ def _vjp(
     if found is None:
         items = [own[0] if each else own for own, each in zip(operands, batch.mapped, strict=True)]
         items += [own[0] for own in cts]
-        ways = []
-        for way in batch.ways:
-            outputs = _floating(way)
-            flag = way.outputs[-1:] if batch.flags else ()
-            ways.append(vjp_of(way.with_outputs([*outputs, *flag]), wanted, items, len(flag)))
+        ways = [vjp_of(_flagged(way, batch), wanted, items, int(batch.flags)) for way in batch.ways]
         programs, captured = unified(ways)
         mapped = [*batch.mapped, *[True] * len(cts), *[False] * len(captured)]
         found = vjps[wanted] = batch_of(programs, mapped, batch.flags), captured
     return found
 
 
-def _floating(program: Program) -> list[int]:
-    """Return the outputs that have cotangents."""
-    return [number for number in program.outputs if program.layouts[number].floating]
+def _flagged(way: Program, batch: Batch) -> Program:
+    """Return a way with the outputs that have cotangents, and the flag if there is one."""
+    outputs = [number for number in way.outputs if way.layouts[number].floating]
+    return way.with_outputs([*outputs, *(way.outputs[-1:] if batch.flags else ())])
 
 
 def unified(ways: Sequence[tuple[Program, Sequence[Tensor]]]) -> tuple[list[Program], list[Tensor]]:
@@ -153,13 +150,16 @@ def unified(ways: Sequence[tuple[Program, Sequence[Tensor]]]) -> tuple[list[Prog
 def _pulled_one_by_one(
     cts: Sequence[Tensor], batch: Batch, wanted: tuple[bool, ...], operands: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Return the cotangents of wanted operands for all items, each by the operations of its own program."""
-    # It has no branches: with them there is a flag, a second result.
-    program = batch.program.with_outputs(_floating(batch.program))
-    flags, items = [*batch.mapped, *[True] * len(cts)], []
+    """Return the cotangents of wanted operands for all items, each by the operations of the way that it takes."""
+    ways, mapped, items = [_flagged(way, batch) for way in batch.ways], [*batch.mapped, *[True] * len(cts)], []
     for k in range(batch.size(operands)):
-        tensors = [own[k] if each else own for own, each in zip([*operands, *cts], flags, strict=True)]
-        items.append(pull(program, wanted, *tensors))
+        tensors = [own[k] if each else own for own, each in zip([*operands, *cts], mapped, strict=True)]
+        item: list[Tensor] = []
+        for way in ways:
+            found = list(pull(way, wanted, *tensors, n_kept=int(batch.flags)))
+            takes = found.pop() if batch.flags else None
+            item = [xp.where(takes, own, other) for own, other in zip(found, item, strict=True)] if item else found
+        items.append(item)
     return [xp.stack(list(column)) for column in zip(*items, strict=True)]
 
 
