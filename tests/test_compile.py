@@ -386,3 +386,10 @@ def test_compiled_functions_are_pickled_by_their_functions():
     assert pickle.loads(pickle.dumps(named)) is named
     other = pickle.loads(pickle.dumps(tg.compile(np.exp)))
     np.testing.assert_array_equal(other(np.zeros(2)), np.ones(2))
+
+
+def test_numpys_dot_does_not_look_at_values():
+    f = tg.compile(lambda x, y: np.dot(x, y) + np.dot(x, 2.0).sum())
+    for x in (np.ones(3), np.arange(3.0)):
+        np.testing.assert_allclose(f(x, x + 1), x @ (x + 1) + 2 * x.sum())
+    assert len(f.programs) == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -143,3 +145,15 @@ def test_in_either_order_of_imports(order: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@numba.njit
+def of_math(x):
+    return math.sin(x[0]) * x[1] + math.exp(x[2]) + math.atan2(x[0], x[1]) + math.erf(x[0]) * math.pi + sqrt(x[2])
+
+
+def test_functions_of_math_take_tensors():
+    x, step = np.array([0.3, 0.5, 0.7]), 1e-6
+    expected = [(of_math(x + step * d) - of_math(x - step * d)) / (2 * step) for d in np.eye(3)]
+    for f in (func.grad(of_math), tg.compile(func.grad(of_math))):
+        np.testing.assert_allclose(f(x), expected, rtol=1e-7)

@@ -569,3 +569,13 @@ def test_threads_solve_the_same_problem():
     with ThreadPoolExecutor(4) as pool:
         for value, found in zip(values, pool.map(solve, values), strict=True):
             np.testing.assert_allclose(found, value, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["BFGS", "Newton-CG", "trust-exact", "Nelder-Mead"])
+def test_parameters_from_outside_may_require_grad(method):
+    tg.manual_seed(0)
+    layer = tg.nn.Linear(3, 3).double()
+    found = tg.scipy.minimize(lambda x: (layer(x) ** 2).sum(), np.ones(3), method=method, options={"maxiter": 2000})
+    weight, bias = (own.detach().numpy() for own in layer.parameters())
+    np.testing.assert_allclose(found.x, np.linalg.solve(weight, -bias), rtol=1e-2, atol=1e-2)
+    assert all(own.grad is None for own in layer.parameters())

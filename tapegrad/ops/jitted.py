@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import sys
-from collections.abc import Callable
-from typing import Any
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
 
 from tapegrad.tensor import Tensor
 
@@ -40,12 +44,52 @@ def _in_python(function: Callable[..., Any]) -> Callable[..., Any]:
     from numba.core.dispatcher import OmittedArg
 
     is_packed = any(own.kind is own.VAR_POSITIONAL for own in inspect.signature(function).parameters.values())
+    function = _with_numpy(function)
 
     def call(*args: Any, **kws: Any) -> Any:
         given = [*args[:-1], *args[-1]] if is_packed else args
         return function(*[own.value if isinstance(own, OmittedArg) else own for own in given], **kws)
 
     return call
+
+
+def _with_numpy(function: Any) -> Callable[..., Any]:
+    """Return a function whose global names of `math` are NumPy's functions, which take tensors; `math` has floats."""
+    names = {name: value for name, value in function.__globals__.items()
+             if value is math or (isinstance(value, types.BuiltinFunctionType) and value in _of_math())}  # fmt: skip
+    if not names:
+        return cast("Callable[..., Any]", function)
+    ours = {name: _numpys() if value is math else _of_math()[value] for name, value in names.items()}
+    changed = types.FunctionType(
+        function.__code__, {**function.__globals__, **ours}, function.__name__, function.__defaults__,
+        function.__closure__,
+    )  # fmt: skip
+    changed.__kwdefaults__ = function.__kwdefaults__
+    return changed
+
+
+@functools.cache
+def _of_math() -> Mapping[Any, Any]:
+    """Return NumPy's functions, and SciPy's, by those of `math`."""
+    from scipy import special
+
+    others = {"erf": special.erf, "erfc": special.erfc, "gamma": special.gamma, "lgamma": special.gammaln}
+    others |= {"fabs": np.absolute, "pow": np.power}
+    found = {}
+    for name, function in vars(math).items():
+        numpys = others.get(name, getattr(np, name, None))
+        if isinstance(function, types.BuiltinFunctionType) and isinstance(numpys, np.ufunc):
+            found[function] = numpys
+    return found
+
+
+@functools.cache
+def _numpys() -> types.SimpleNamespace:
+    """Return what stands in the place of `math`."""
+    return types.SimpleNamespace(**{
+        name: _of_math().get(value, value) if isinstance(value, types.BuiltinFunctionType) else value
+        for name, value in vars(math).items()
+    })  # fmt: skip
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.dtypes import real_dtype
 from tapegrad.ops.indexing import getitem
-from tapegrad.ops.numpy_ufuncs import refuse, values
+from tapegrad.ops.numpy_ufuncs import ndim_of, refuse, values
 from tapegrad.ops.strided import unfold
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table.gateway import as_operand
@@ -37,11 +37,11 @@ def _block(arrays: Any) -> Tensor:
     def depth_of(own: Any) -> int:
         return 1 + max(map(depth_of, own)) if isinstance(own, list) else 0
 
-    def ndim_of(own: Any) -> int:
-        return max(map(ndim_of, own)) if isinstance(own, list) else np.ndim(values(own))
+    def most(own: Any) -> int:
+        return max(map(most, own)) if isinstance(own, list) else ndim_of(own)
 
     depth = depth_of(arrays)
-    ndim = max(depth, ndim_of(arrays))
+    ndim = max(depth, most(arrays))
 
     def joined(own: Any, level: int) -> Tensor:
         if isinstance(own, list):

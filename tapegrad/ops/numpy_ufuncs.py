@@ -51,6 +51,11 @@ def values(value: Any) -> Any:
     return type(value)(map(values, value)) if isinstance(value, (list, tuple)) else value
 
 
+def ndim_of(value: Any) -> int:
+    """Return the number of dimensions of an argument, and do not look at a tensor's values."""
+    return value.ndim if isinstance(value, Tensor) else np.ndim(values(value))
+
+
 def array_of(value: Any) -> np.ndarray:
     """Return the `values` of an argument as an array."""
     return np.asarray(values(value))

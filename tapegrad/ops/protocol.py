@@ -22,7 +22,7 @@ from tapegrad.ops.numpy_polynomials import FUNCTIONS as POLYNOMIALS
 from tapegrad.ops.numpy_series import FUNCTIONS as SERIES
 from tapegrad.ops.numpy_sets import FUNCTIONS as SETS
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
-from tapegrad.ops.numpy_ufuncs import no_list, plain, reduced, refuse, unsupported, values
+from tapegrad.ops.numpy_ufuncs import ndim_of, no_list, plain, reduced, refuse, unsupported, values
 from tapegrad.ops.numpy_writes import FUNCTIONS as WRITES
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
@@ -144,7 +144,7 @@ def _arg(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
     refuse("dot", out=out)
-    if np.ndim(values(a)) == 0 or np.ndim(values(b)) == 0:
+    if 0 in (ndim_of(a), ndim_of(b)):
         return ops.mul(a, b)
     return ops.matmul(no_list(a), no_list(b))  # for matrices and vectors the same
 

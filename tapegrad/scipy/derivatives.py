@@ -15,6 +15,7 @@ import numpy as np
 
 from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, tree_map
+from tapegrad.modes import no_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table import functions as ops
 from tapegrad.program.compiled import Compiled
@@ -115,7 +116,8 @@ class Derivative(Compiled):
             return cast("Callable[..., Any]", self)(*[np.asarray(own, np.float64) for own in unknowns], *rest)
         if not self.fallback.is_used:
             try:
-                return super()._call(args, kwargs)
+                with no_grad():  # SciPy takes arrays, also if parameters from outside require grad
+                    return super()._call(args, kwargs)
             except TracingError as error:
                 self.fallback.use(error)
         out = self.function(*map(as_tensor, unknowns), *rest)
