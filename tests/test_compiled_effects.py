@@ -379,3 +379,26 @@ def test_parameters_can_be_frozen_between_calls() -> None:
         return [*w.tolist(), *v.tolist()]
 
     assert trained(True) == pytest.approx(trained(False))
+
+
+def halved(x: Any) -> Any:
+    with tg.no_grad():
+        x.mul_(0.5)
+    return (x * x).sum()
+
+
+def halved_in_part(x: Any) -> Any:
+    x.detach()[:2].mul_(0.5)
+    return (x * x).sum()
+
+
+@pytest.mark.parametrize("f", [halved, halved_in_part])
+def test_leaves_stay_leaves_when_their_memory_is_written_to(f: Callable[[Any], Any]) -> None:
+    def backward(x: Any) -> Any:
+        leaf = (x * 1).detach().requires_grad_()
+        f(leaf).backward()
+        return leaf.grad
+
+    for wanted in (tg.func.grad(f), backward):
+        expected = wanted(tg.arange(1.0, 5.0))
+        assert tg.compile(wanted)(tg.arange(1.0, 5.0)).tolist() == expected.tolist()

@@ -54,3 +54,12 @@ def test_three_orders_of_tanh() -> None:
     expected = [y, 1 - y**2, -2 * y * (1 - y**2), (6 * y**2 - 2) * (1 - y**2)]
     for own, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(own.detach().numpy(), other, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [((2, 3, 4), (2, 4, 5)), ((4,), (2, 4, 5)), ((2, 3, 4), (4, 5)), ((), (3,))]
+)
+def test_dot_of_arrays_of_any_dimensions(left, right):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=left), rng.normal(size=right)
+    np.testing.assert_allclose(np.dot(tg.tensor(a), tg.tensor(b)), np.dot(a, b), rtol=1e-13)

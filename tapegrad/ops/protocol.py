@@ -146,6 +146,8 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
     refuse("dot", out=out)
     if 0 in (ndim_of(a), ndim_of(b)):
         return ops.mul(a, b)
+    if ndim_of(b) > 2:
+        return ops.tensordot(no_list(a), no_list(b), ([-1], [-2]))
     return ops.matmul(no_list(a), no_list(b))  # for matrices and vectors the same
 
 

@@ -20,6 +20,7 @@ from tapegrad.program.scripts import Scripts
 from tapegrad.program.traced import Traced, set_data
 from tapegrad.recording.plan import Plan
 from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape.entries import Leaf
 from tapegrad.tensor import Tensor
 
 
@@ -82,7 +83,10 @@ class Views(Scripts):
         if tensor.__class__ is Tensor:
             tensor.__class__ = Traced
         set_data(tensor, raw_data(new))
-        tensor._layout, tensor._node = new._layout, new._node
+        if isinstance(tensor._node, Leaf) and new._node is None:  # it is a leaf over this memory, and stays one
+            tensor._layout = new._layout.tracked
+        else:
+            tensor._layout, tensor._node = new._layout, new._node
         self._views[id(tensor)] = tensor, view._replace(data=raw_data(view.root))
 
     def renew_all(self, values: Iterable[Any]) -> None:
