@@ -196,3 +196,14 @@ def test_operations_of_python_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="fft"):
         Program.trace(lambda x: tg.fft.fft(x).real * 2.0, X).c(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("name", "expected"), [("pow", "pow_program"), ("double", "double_program"), ("fit", "fit")])
+def test_names_that_c_has_given_already_are_changed(name: str, expected: str, tmp_path: Path) -> None:
+    def function(x: Any) -> Any:
+        return x**2.3
+
+    function.__name__ = name
+    code, header = Program.trace(function, np.ones(3)).c(tmp_path)
+    assert (code.name, header.name) == (f"{expected}.o", f"{expected}.h")
+    assert f"int {expected}(" in header.read_text()

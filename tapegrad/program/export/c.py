@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,12 @@ _TYPES: Final[Mapping[str, str]] = {
     "float64": "double", "float32": "float", "bool": "bool",
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
+#: Names that C has given already: its own words, and functions of its libraries that the code may call.
+_TAKEN: Final = frozenset(vars(math)) | frozenset(
+    """auto bool break case char const continue default do double else enum extern false float for goto if inline int
+    long main register restrict return short signed sizeof static struct switch true typedef union unsigned void
+    volatile while abs calloc cbrt exit free malloc memcpy memset realloc rint round tgamma""".split()  # noqa: SIM905
+)
 _ON_STACK: Final = 1 << 15  # bytes of scratch memory
 _READS_PIVOTS: Final = frozenset({"det", "slogdet", "cofactors"})
 #: What the function returns.
@@ -64,7 +71,9 @@ def written(program: Program, path: str | os.PathLike[str]) -> tuple[Path, Path]
 
 def _identifier(name: str) -> str:
     found = re.sub(r"[^0-9A-Za-z_]+", "_", name).strip("_")
-    return found if found.isidentifier() else "program"
+    if not found.isidentifier():
+        return "program"
+    return f"{found}_program" if found in _TAKEN else found
 
 
 class _Exported:
