@@ -20,7 +20,6 @@ AS_GUARD = "a guard where the value could flow"
 OPEN_EVERYWHERE: dict[str, str] = {}
 OPEN_TRACED = {
     **OPEN_EVERYWHERE,
-    "linear_algebra_of_numpy": AS_GUARD,
     "searched_among_others": AS_GUARD,
 }
 OPEN_COMPILED = OPEN_EVERYWHERE

@@ -861,6 +861,7 @@ NOT_CALLED: dict[str, str] = {
             "accelerator",
             "backends",
             "cuda",
+            "distributed",
             "default_generator",
             "device",
             "finfo",
