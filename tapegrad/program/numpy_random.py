@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import warnings
 from collections.abc import Generator
 from typing import Any
@@ -17,7 +18,7 @@ def _states() -> tuple[Any, ...]:
     if "numpy.random" in sys.modules:
         _, key, place, *rest = np.random.get_state()  # noqa: NPY002  the one that others draw from
         found += [np.asarray(key).tobytes(), place, rest]
-    if "random" in sys.modules:
+    if "random" in sys.modules and threading.active_count() == 1:  # other threads, e.g. Dask's, draw from it too
         found.append(sys.modules["random"].getstate())
     return tuple(found)
 
