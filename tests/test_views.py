@@ -341,3 +341,18 @@ def test_nothing_depends_on_the_caller():
     assert y.tolist() == [4, 2]
     (y * y).sum().backward()
     assert x.grad.tolist() == [24, 4]
+
+
+@pytest.mark.parametrize("write", ["item", "whole"])
+def test_writes_to_windows_are_writes_to_what_they_show(write):
+    """NumPy's as_strided puts an object between a view and its base."""
+    x, w = tapegrad.arange(1.0, 7.0, requires_grad=True), tapegrad.ones(2, requires_grad=True)
+    y = x * 1.0
+    windows = y.unfold(0, 2, 2)
+    if write == "item":
+        windows[0] = w
+    else:
+        windows.mul_(2.0)
+    (y * y).sum().backward()
+    assert x.grad.tolist() == ([0, 0, 6, 8, 10, 12] if write == "item" else [8, 16, 24, 32, 40, 48])
+    assert windows._version == y._version == 1
