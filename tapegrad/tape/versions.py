@@ -43,7 +43,7 @@ def now() -> tuple[int, int]:
 
 def owner_of(array: np.ndarray) -> np.ndarray:
     """Return the array that owns the memory of a view; an array that is no view owns its own."""
-    base = array.base
+    base: Any = array.base
     while base is not None:
         if not isinstance(base, np.ndarray):  # NumPy's as_strided has an object between a view and what it shows
             base = getattr(base, "base", None)
