@@ -412,3 +412,12 @@ def test_json_that_is_edited_by_hand() -> None:
 
         with pytest.raises(RuntimeError, match="line"):
             tg.load(io.BytesIO(with_structure(change)))
+
+
+def test_a_number_may_spread_to_many_elements() -> None:
+    x = np.linspace(0.0, 1.0, 30_000)
+    program = Program.trace(tg.func.value_and_grad(lambda x: (x * x).mean() + (x[3:5] ** 2).sum()), x)
+    value, slope = Program.parse(program.text())(x)
+    expected = program(x)
+    assert value == expected[0]
+    np.testing.assert_array_equal(slope, expected[1])

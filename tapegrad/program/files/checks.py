@@ -26,7 +26,7 @@ _MOST: Final = 1 << 30  # bytes of the operands of one operation that is tried
 _ELEMENTWISE: Final = frozenset({"unary", "binary", "elementwise"})
 _NUMBERS: Final = frozenset({"value", "nan", "posinf", "neginf"})  # attributes that are elements of results
 _HIGHEST: Final = 8  # order of derivatives
-_LONGER: Final = 64  # than the elements there are: lengths that are attributes
+_LONGER: Final = 1 << 24  # than the elements there are: lengths that are attributes, e.g. of what a number spreads to
 
 
 def input_layout(dtype: str, shape: Sequence[int]) -> Layout:
