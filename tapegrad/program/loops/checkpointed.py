@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
-
-import numpy as np
 
 from tapegrad.program.checkpoints import Checkpointed
 from tapegrad.program.loops.driver import Driver
@@ -74,12 +72,9 @@ class CheckpointedCode(Driver):
         turn = back.body.with_outputs([back.body.outputs[k] for k in places])
         self.bodies = [Scan.written_out(own).compact() for own in (forth, turn)]
         self.codes: list[Any] = [code_of(own) for own in self.bodies]
-        self.stops: list[np.ndarray] = [words for own in self.codes for words in own.stops]
-        self.imports: Mapping[str, int] = {name: at for own in self.codes for name, at in own.imports.items()}
         writer = _Writer(program, self)
         self.text = writer.text()
         self.scratch_bytes: int = writer.arena + max(own.scratch_bytes for own in self.codes)
-        self.key: str = "\0".join([self.text, *[own.key for own in self.codes]])
 
     @property
     def kept_bytes(self) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -47,7 +48,22 @@ class Driver:
     """
 
     text: str
-    codes: Sequence[Code]
+    codes: Sequence[Any]
+
+    @functools.cached_property
+    def stops(self) -> list[np.ndarray]:
+        """The words of the stops of all stages, in the order in which the driver counts them."""
+        return [words for own in self.codes for words in own.stops]
+
+    @functools.cached_property
+    def imports(self) -> Mapping[str, int]:
+        """The addresses of what the stages call, by names."""
+        return {name: at for own in self.codes for name, at in own.imports.items()}
+
+    @functools.cached_property
+    def key(self) -> str:
+        """What decides the machine code."""
+        return "\0".join([self.text, *[own.key for own in self.codes]])
 
 
 class Straight(NamedTuple):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from tapegrad.program.loops.driver import Driver
 from tapegrad.program.loops.places import nbytes_of
 from tapegrad.program.loops.writing import Lines
@@ -46,12 +44,9 @@ class Scanned(Driver):
         self.codes: list[Any] = [code_of(self.body)]
         if self.scan.condition is not None:
             self.codes.append(code_of(self.scan.condition))
-        self.stops: list[np.ndarray] = [words for own in self.codes for words in own.stops]
-        self.imports: Mapping[str, int] = {name: at for own in self.codes for name, at in own.imports.items()}
         writer = _Writer(program, self)
         self.text = writer.text()
         self.scratch_bytes: int = writer.arena + max(own.scratch_bytes for own in self.codes)
-        self.key: str = "\0".join([self.text, *[own.key for own in self.codes]])
 
     @property
     def kept_bytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -47,11 +47,8 @@ class Staged(Driver):
             raise Refused(f"{places.arena_bytes} bytes would stand between its stages")
         self.stages, self.codes = list(stages), list(codes)
         self.text = driver_text(program, stages, codes, places)
-        self.key: str = "\0".join([self.text, *[own.key for own in codes]])  # what decides the machine code
         self._arena_bytes, self.ends = places.arena_bytes, places.ends
         self.scratch_bytes: int = places.arena_bytes + max([own.scratch_bytes for own in codes], default=0)
-        self.stops: list[np.ndarray] = [words for own in codes for words in own.stops]
-        self.imports: Mapping[str, int] = {name: at for own in codes for name, at in own.imports.items()}
 
     @property
     def ir(self) -> str:
