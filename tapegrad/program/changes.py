@@ -40,9 +40,14 @@ def begin(runtime: Runtime, changes: ChangeFields) -> int:
 
 def undo(changes: ChangeFields) -> int:
     """Let random generators be as they were before; return 0 if Python raised."""
-    if changes.undo == 0:
+    return called(changes.undo)
+
+
+def called(function: Object) -> int:
+    """Call a function of Python's if there is one; return 0 if it raised."""
+    if function == 0:
         return 1
-    answer = Object(vectorcall(changes.undo, 0, 0, 0))
+    answer = Object(vectorcall(function, 0, 0, 0))
     if answer == 0:
         return 0
     decref(answer)
@@ -86,10 +91,4 @@ def change(
         tensor.grad = gradient
         if before != 0:
             decref(before)
-    if changes.after == 0:
-        return 1
-    answer = Object(vectorcall(changes.after, 0, 0, 0))
-    if answer == 0:
-        return 0
-    decref(answer)
-    return 1
+    return called(changes.after)
