@@ -188,8 +188,8 @@ class DataParallel:
             counts = ", ".join(f"{sum(other.lengths)} in {len(other.lengths)} chunks" for other in batch)
             raise ValueError(f"arguments that are cut have the same items and chunks, but got {counts}")
         digests = {
-            lengths[place]: self._digest([arg.examples[place] if isinstance(arg, Split) else arg for arg in given])
-            for place in (0, -1)
+            length: self._digest([arg.examples[place] if isinstance(arg, Split) else arg for arg in given])
+            for length, place in {lengths[-1]: -1, lengths[0]: 0}.items()
         }
         sent = [arg.futures if isinstance(arg, Split) else [_placed(arg, self.client)] * len(lengths) for arg in given]
         is_mean = self.reduce == "mean"
