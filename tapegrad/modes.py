@@ -103,7 +103,7 @@ def tracer() -> Any:
 
 def is_traced() -> bool:
     """Whether this thread traces a function: `tapegrad.program.trace`."""
-    return hasattr(interceptor(), "looked")
+    return tracer() is not None
 
 
 def around_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

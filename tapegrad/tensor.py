@@ -309,7 +309,7 @@ class Tensor(TensorMethods):
     @property
     def data(self) -> Tensor:
         """A tensor over the same memory. Writes to it are neither recorded nor noticed; `detach` notices them."""
-        if modes.mode.value & modes.INTERCEPTORS and modes.tracer() is not None:
+        if modes.mode.value & modes.INTERCEPTORS and modes.is_traced():
             return self.detach()
         # An array over a memoryview counts as another storage, which has its own version.
         return from_array(np.asarray(self._array().data))
@@ -323,7 +323,7 @@ class Tensor(TensorMethods):
                 f"attempted to set the data of a tensor of dtype {self.dtype} to one of dtype {value.dtype}; "
                 f"convert it first, e.g. with .to({str(self.dtype)!r})"
             )
-        if modes.mode.value & modes.INTERCEPTORS and modes.tracer() is not None:
+        if modes.mode.value & modes.INTERCEPTORS and modes.is_traced():
             return modes.tell("replaced", self, value)
         array, node = value._array(), self._node
         layout = layout_of(array)

@@ -259,7 +259,7 @@ def check_grad(tensor: Tensor | None) -> None:
 
 def clear_grads(params: Iterable[Tensor], set_to_none: bool) -> None:
     """Let tensors have no gradient, or zeros in the same memory."""
-    is_traced = modes.tracer() is not None
+    is_traced = modes.is_traced()
     for param in params:
         if is_traced:
             modes.tell("grad_replaced" if set_to_none else "accumulated", param)

@@ -223,7 +223,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
     x, place, indices = _bound("index_fill", input, dim, index, IndexError, wraps=True)
     number, length = one_number("index_fill", x, value), x.shape[place]
     mask: Any = np.zeros(length, np.bool_)
-    if modes.tracer() is None:
+    if not modes.is_traced():
         mask[indices] = True
     else:  # a program gets other indices
         mask = index_scatter_add(np.ones(indices.shape), (indices,), (ARRAY,), (length,)) > 0
@@ -293,7 +293,7 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
     values = _source("index_reduce", x, place, indices, source, RuntimeError)
     shape = tuple(-1 if at == place else 1 for at in range(x.ndim))
     chosen: Any = indices
-    if modes.tracer() is not None:  # a program gets other indices
+    if modes.is_traced():  # a program gets other indices
         chosen = index_gather(np.arange(x.shape[place]), (indices,), (ARRAY,))
     places = expand(chosen.reshape(shape), values.shape)
     return _as_given(scatter_reduce(x, place, places, values, reduce, include_self=include_self), input)

@@ -36,7 +36,7 @@ def _check_continuous(distribution: str, x: Tensor) -> None:
 
 def _draw(self: Tensor, generator: Generator | None, draw: Callable[[np.random.Generator], Any]) -> Tensor:
     """Write what is drawn to a tensor; the elements that are written over get a gradient of 0."""
-    if modes.tracer() is not None:
+    if modes.is_traced():
         write_at_index(self, Ellipsis, drawn(generator, lambda rng: np.asarray(draw(rng))), "a random number's method")
         return self
     values = draw(numpy_generator(generator))

@@ -33,7 +33,7 @@ def by_running(call: str, x: Tensor, running_mean: Any, running_var: Any, eps: f
     for name, own in (("running_mean", running_mean), ("running_var", running_var)):
         if tuple(own.shape) != (x.shape[1],):
             raise RuntimeError(f"{name} should contain {x.shape[1]} elements not {math.prod(own.shape)}")
-    if modes.tracer() is not None:
+    if modes.is_traced():
         return _by_running_traced(x, running_mean, running_var, eps)
     means, variances = (np.asarray(getattr(own, "_data", own)) for own in (running_mean, running_var))
     with np.errstate(all="ignore"):

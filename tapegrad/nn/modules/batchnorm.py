@@ -88,7 +88,7 @@ class _BatchNorm(_NormBase):
         self._check_input_dim(input)
         factor: Any = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            if modes.tracer() is not None:
+            if modes.is_traced():
                 self.num_batches_tracked.add_(1)
             else:
                 count = self.num_batches_tracked._array()

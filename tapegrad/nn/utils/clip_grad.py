@@ -68,7 +68,7 @@ def get_total_norm(
     several, order = [tensors] if isinstance(tensors, Tensor) else list(tensors), float(norm_type)
     if not several:
         return zeros(())
-    if modes.tracer() is not None:  # in a function that is traced operations are written down
+    if modes.is_traced():  # in a function that is traced operations are written down
         total: Tensor = vector_norm(stack([vector_norm(own, order) for own in several]), order)
     else:
         norms = [_norm(own._data, order) for own in several]
