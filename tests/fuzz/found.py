@@ -315,7 +315,7 @@ FOUND: dict[str, list[str]] = {
     ],
 }
 
-#: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.
+#: Programs that differ for a reason that semantics.md or kinks.md of docs/understand gives, which is recognised.
 EXPLAINED: dict[str, list[str]] = {
     "PyTorch's sums multiply infinite complex numbers by alpha": [
         "v0 = m.full((2,), complex(float('inf'), 1.0))",

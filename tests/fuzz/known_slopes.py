@@ -1,4 +1,4 @@
-"""Derivatives that differ from PyTorch's: each is explained in docs/kinks.md."""
+"""Derivatives that differ from PyTorch's: each is explained in docs/understand/kinks.md."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ _nan = _any(np.isnan)
 
 @dataclass(frozen=True)
 class Slope:
-    """A call whose derivatives differ, by the text of the line, where its operands are as said; see docs/kinks.md."""
+    """A call of other slopes, by the text of the line, where its operands are as said; see docs/understand/kinks.md."""
 
     call: str
     sees: Callable[[Culprit], bool]

@@ -1,4 +1,4 @@
-"""Values that differ from PyTorch's, up to the signs of zeros: each is explained in docs/semantics.md."""
+"""Values that differ from PyTorch's, up to the signs of zeros: each is explained in docs/understand/semantics.md."""
 
 from __future__ import annotations
 
