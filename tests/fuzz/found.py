@@ -565,6 +565,13 @@ EXPLAINED: dict[str, list[str]] = {
         "v1.mul_(v3)",
         "v2.copy_(v3)",
     ],
+    "which elements a mask takes depends on rounding": [
+        "v2 = m.tensor(data(721, (2, 3, 2), 'complex64', 'uniform'), requires_grad=True)",
+        "v4 = m.fft.irfft2(v2, dim=(0, -1)).clone()",
+        "v11 = m.linalg.tensorinv(first(invertible(m, v4)).reshape(3, 1, 3), ind=2).clone()",
+        "v12 = m.rsqrt(v11)",
+        "v13 = v12[v12 == v12]",
+    ],
     "numbers are equal but for rounding": [
         "v0 = m.tensor(data(815, (3, 2), 'complex64', 'uniform'), requires_grad=True)",
         "v1 = m.clone(v0)",

@@ -81,7 +81,7 @@ ARITHMETIC = (
 PRODUCTS = r"\b(linear|matmul|mm|bmm|mv|dot|outer|einsum|addmm|conv2d|addcmul|addcdiv)_?\(| @ "
 
 #: Calls whose result has a shape that depends on values.
-COUNTS = re.compile(r"\b(nonzero|argwhere|unique|unique_consecutive|masked_select|bincount)\(")
+COUNTS = re.compile(r"\b(nonzero|argwhere|unique|unique_consecutive|masked_select|bincount)\(|\[v\d+ [!=<>]=? ")
 
 #: Calls that copy where strides ask for it. Here `clone` and linear algebra give C-contiguous results.
 DEPENDS_ON_STRIDES = r"\b(contiguous|reshape|reshape_as|flatten|ravel)\("
