@@ -151,6 +151,13 @@ GRADIENTS = (
     Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
     Slope(r"normalize\(|cosine_similarity", _zero, "second derivatives at 0; PyTorch has nan", infinite=True),
     Slope(
+        r"cosine_similarity\(.*\* 0\.5 \+ 1",
+        _any(lambda x: x == -2),
+        "second derivatives at 0, as above",
+        infinite=True,
+    ),
+    Slope(r"segment_reduce\(.*prod", _nan, "of nan; PyTorch multiplies the other elements of the segment"),
+    Slope(
         r"(scatter|index)_reduce|max_pool", _nan, "of nan: among several the first, and PyTorch's amax makes all nan"
     ),
     Slope(r"(hard|soft)shrink|hardtanh|relu6", _nan, "of nan; PyTorch has 0, or 1 for the last ones of an array"),
