@@ -1,6 +1,8 @@
 """Sphinx configuration: Markdown pages, and an API reference read from the docstrings."""
 
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 project = "tapegrad"
 author = "the tapegrad developers"
@@ -18,3 +20,9 @@ numpydoc_show_class_members = False  # autodoc lists them
 
 html_theme = "furo"
 html_title = f"tapegrad {release}"
+
+# The gallery: docs/gallery/ is executed into docs/generated/gallery/.
+sys.path.insert(0, str(Path(__file__).parent))
+
+extensions += ["sphinx_gallery.gen_gallery", "gallery_conf"]
+exclude_patterns = ["gallery"]
