@@ -13,12 +13,10 @@ from pathlib import Path
 
 import nox
 
-PROJECT = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+FILE = tomllib.loads(Path("pyproject.toml").read_text())
+PROJECT = FILE["project"]
 VERSIONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-# What depends on how CPython keeps objects, on bytecode, and on what Numba makes of Python.
-CORE = [f"tests/test_{name}.py" for name in (
-    "backward", "liveness", "recording", "inplace", "views", "versions", "hooks", "cache", "words", "jit",
-)]  # fmt: skip
+CORE = FILE["tool"]["tapegrad"]["core"]
 
 nox.options.default_venv_backend = "venv"
 nox.options.sessions = ["core", "lowest"]
