@@ -92,15 +92,17 @@ def writer(function: Callable[..., Tensor]) -> Callable[..., bool]:
                 return False
         result = function(target, *others, **kwargs)
         node = result._node
-        plan = node[PLAN_OBJECT]  # type: ignore[index]  # the target has a node
-        if plan.op is not op or node[FIRST_OPERAND] is not target._node or not _fits(result, target):  # type: ignore[index]
+        if node.__class__ is not list:  # of a comparison
+            return False
+        plan = node[PLAN_OBJECT]
+        if plan.op is not op or node[FIRST_OPERAND] is not target._node or not _fits(result, target):
             return False
         if plan.save:
-            for place in range(FIRST_OPERAND + plan.arity, len(node)):  # type: ignore[arg-type]
-                if node[place] is array:  # type: ignore[index]
+            for place in range(FIRST_OPERAND + plan.arity, len(node)):
+                if node[place] is array:
                     if not target._layout.contiguous:  # a copy has other strides than the plan says
                         return False
-                    node[place] = array.copy()  # type: ignore[index]
+                    node[place] = array.copy()
         _take(target, owner, array, result)
         return True
 
