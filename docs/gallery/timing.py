@@ -65,7 +65,7 @@ def steps(
 ) -> None:
     """Print what a training step takes.
 
-    `make` returns a model and a function of a batch that trains it; `compiled` is such a function, compiled.
+    `make` returns a model and a function of a batch that trains it; `compiled` is one, compiled.
     """
     tensors, eager = _map(tg.tensor, batch), make()[1]
     contenders = {"eager": lambda: eager(*tensors), "compiled": lambda: compiled(*tensors)}
@@ -79,7 +79,7 @@ def steps(
 
 
 def in_torch(function: FunctionType) -> Callable[..., Any]:
-    """Return a function, and those of its script that it calls, with PyTorch in the place of tapegrad."""
+    """Return a function and what it calls of its script, with PyTorch in place of tapegrad."""
     names = dict(function.__globals__)
 
     def port(value: Any) -> Any:
