@@ -6,6 +6,8 @@ files define, and ``.. methods::``, ``.. ufuncs::`` and ``.. numpy-functions::``
 
 from __future__ import annotations
 
+import inspect
+import re
 import types
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,6 +26,7 @@ from tapegrad.nn import Module
 from tapegrad.tensor import Tensor
 
 STATIC = Path(__file__).parent / "static"
+_WORD = re.compile(r"(?<![`:\w])`(\w+)`(?![`_\w])")
 _log = logging.getLogger(__name__)
 
 
@@ -130,6 +133,16 @@ class NumpyFunctions(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(lines))
 
 
+def _parameters_as_code(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Mark parameters as code in a docstring: all other words in single backquotes are links, if they are public names."""
+    try:
+        known = set(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return
+    for number, line in enumerate(lines):
+        lines[number] = _WORD.sub(lambda found: f"``{found[1]}``" if found[1] in known else found[0], line)
+
+
 def _add_notes(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Put formula, plot and further names behind the first paragraph of a docstring that numpydoc has written."""
     one = name_tables.by_path().get(name)
@@ -147,6 +160,7 @@ def _check(app: Sphinx) -> None:
 
 def _styles(app: Sphinx, config: Any) -> None:
     config.html_static_path.append(str(STATIC))
+    config.default_role = "py:obj"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -158,6 +172,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, directive)
     app.connect("builder-inited", _check)
     app.connect("config-inited", _styles)
-    app.connect("autodoc-process-docstring", _add_notes, priority=600)  # numpydoc's is 500
+    app.connect("autodoc-process-docstring", _parameters_as_code, priority=400)  # numpydoc's is 500
+    app.connect("autodoc-process-docstring", _add_notes, priority=600)
     app.add_css_file("reference.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
