@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import inspect
+import re
+from collections.abc import Collection, Iterator, Sequence
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -13,9 +16,41 @@ from docs.extensions.public_names import METHOD, Name, names
 from tapegrad.ops.table import public
 
 
-def link(one: Name) -> str:
-    """Return a link to the description of a name, as programs write it."""
-    return f":py:obj:`{one.short} <{one.path}>`"
+def link(one: Name, within: str = "tapegrad.") -> str:
+    """Return a link to the description of a name, without the modules that it stands within."""
+    return f":py:obj:`{one.path.removeprefix(within)} <{one.path}>`"
+
+
+def common_module(section: Sequence[Name]) -> str:
+    """Return the module of all names of a section, with a dot behind it; `tapegrad` if they have several."""
+    modules = {one.path.rpartition(".")[0] for one in section}
+    return f"{modules.pop() if len(modules) == 1 else 'tapegrad'}."
+
+
+def summary(one: Name) -> str:
+    """Return the first sentence of a docstring, in which public names are links and parameters are code."""
+    module = one.path.rpartition(".")[0]
+
+    def shown(found: re.Match[str]) -> str:
+        paths = (f"{module}.{found[1]}", f"tapegrad.{found[1]}", found[1])
+        other = next((path for path in paths if path in by_path()), None)
+        if other is None or found[1] in parameters_of(one.value):
+            return f"``{found[1]}``"
+        return f":py:obj:`{found[1]} <{by_path()[other].path}>`"
+
+    return WORD.sub(shown, one.summary)
+
+
+def parameters_of(value: Any) -> Collection[str]:
+    """Return the names of the parameters of a function or class, if it says them."""
+    try:
+        return inspect.signature(value).parameters
+    except (TypeError, ValueError):
+        return ()
+
+
+# A word in single backquotes, of which none belongs to a role.
+WORD = re.compile(r"(?<![`:\w])`([\w.]+)`(?![`_\w])")
 
 
 @functools.cache

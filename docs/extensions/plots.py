@@ -83,7 +83,7 @@ def _stated(row: Any) -> list[tuple[float, float]]:
 
 
 def _range(row: Any) -> tuple[float, float]:
-    """Return the range that the tests of an op draw from, a little longer if it states a derivative at or near its end."""
+    """Return the range that an op's tests draw from, a little longer if it states a derivative near an end."""
     low, high = row.domain
     near = [x for x, _ in _stated(row) if low - 1 <= x <= high + 1]
     return min([low, *[x - 1 for x in near if x <= low]]), max([high, *[x + 1 for x in near if x >= high]])

@@ -1,13 +1,12 @@
 """Sphinx extension: pages of the reference, made from the op table and the docstrings.
 
-``.. summary::`` is a table of all that a page has, ``.. operations:: FILE ...`` describes the public names that some
-files define, and ``.. methods::``, ``.. ufuncs::`` and ``.. numpy-functions::`` are tables of names that lead there.
+``.. topics:: PAGE ...`` is a table of pages, ``.. summary::`` one of all that a page has. ``.. operations:: FILE ...``
+describes the public names that some files define; ``.. methods::``, ``.. ufuncs::`` and ``.. numpy-functions::`` are
+tables of names that lead there.
 """
 
 from __future__ import annotations
 
-import inspect
-import re
 import types
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,7 +25,6 @@ from tapegrad.nn import Module
 from tapegrad.tensor import Tensor
 
 STATIC = Path(__file__).parent / "static"
-_WORD = re.compile(r"(?<![`:\w])`(\w+)`(?![`_\w])")
 _log = logging.getLogger(__name__)
 
 
@@ -47,7 +45,7 @@ def _directive(one: Name) -> list[str]:
         return [f".. auto{kind}:: {one.path}", *members, *["   :inherited-members:"] * (value is Module)]
     if callable(value) and not isinstance(value, types.SimpleNamespace) and hasattr(value, "__name__"):
         return [f".. autofunction:: {one.path}"]
-    return [f".. py:data:: {one.path}", "", f"   {one.summary}"]
+    return [f".. py:data:: {one.path}", "", f"   {one.summary} {name_tables.also(one)}"]
 
 
 class Operations(SphinxDirective):
@@ -83,7 +81,8 @@ class Operations(SphinxDirective):
                 continue
             last = path.rpartition(".")[2]
             described[0]["ids"].append(path)
-            domain.note_object(path, domain.objects[one.path].objtype, path, last in seen, location=described[0])
+            kind, is_known = domain.objects[one.path].objtype, last.rstrip("_") in seen
+            domain.note_object(path, kind, path, is_known, location=described[0])
             seen.add(last)
 
 
@@ -102,16 +101,36 @@ class Summary(SphinxDirective):
         page = Path(self.env.docname).name
         lines = []
         for section in public_names.pages()[page]:
-            rows = [(name_tables.link(one), one.summary) for one in section.names]
-            lines += [f"**{section.heading}**", "", *_table(("Name", "What it does"), rows)]
+            within = name_tables.common_module(section.names)
+            rows = [(name_tables.link(one, within), name_tables.summary(one)) for one in section.names]
+            heading = f"**{section.heading}**" + f" of ``{within[:-1]}``" * (within != "tapegrad.")
+            lines += [heading, "", *_table(("Name", "What it does"), rows)]
         return self.parse_text_to_nodes("\n".join(lines))
+
+
+class Topics(SphinxDirective):
+    """A table of pages: their titles, and the headings of their sections."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        rows = [(f":doc:`{page}`", self._contents(page)) for page in self.arguments[0].split()]
+        return self.parse_text_to_nodes("\n".join(_table(("Page", "What stands there"), rows)))
+
+    def _contents(self, page: str) -> str:
+        """Return the headings of a page's sections; of another page its first sentence."""
+        if page in public_names.pages():
+            return " · ".join([section.heading for section in public_names.pages()[page]])
+        text = (public_names.REFERENCE / f"{page}.md").read_text()
+        return text.split("\n\n")[1].replace("\n", " ").partition(". ")[0].rstrip(".") + "."
 
 
 class Methods(SphinxDirective):
     """A table of the methods of tensors that are functions."""
 
     def run(self) -> list[nodes.Node]:
-        rows = ((f"``{name}``", name_tables.link(one), one.summary) for name, one in name_tables.methods())
+        rows = ((f"``{name}``", name_tables.link(one), name_tables.summary(one)) for name, one in name_tables.methods())
         lines = _table(("Method", "Function", "What it does"), rows)
         return self.parse_text_to_nodes("\n".join(lines))
 
@@ -120,7 +139,7 @@ class Ufuncs(SphinxDirective):
     """A table of NumPy's and SciPy's ufuncs, and our functions."""
 
     def run(self) -> list[nodes.Node]:
-        rows = ((f"``{name}``", name_tables.link(one), one.summary) for name, one in name_tables.ufuncs())
+        rows = ((f"``{name}``", name_tables.link(one), name_tables.summary(one)) for name, one in name_tables.ufuncs())
         return self.parse_text_to_nodes("\n".join(_table(("Ufunc", "Function", "What it does"), rows)))
 
 
@@ -128,19 +147,19 @@ class NumpyFunctions(SphinxDirective):
     """A table of NumPy's functions that are ours, and a list of those that are put together."""
 
     def run(self) -> list[nodes.Node]:
-        rows = ((f"``{name}``", name_tables.link(one), one.summary) for name, one in name_tables.numpy_functions())
+        rows = (
+            (f"``{name}``", name_tables.link(one), name_tables.summary(one))
+            for name, one in name_tables.numpy_functions()
+        )
         lines = _table(("NumPy", "Function", "What it does"), rows)
         return self.parse_text_to_nodes("\n".join(lines))
 
 
 def _parameters_as_code(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Mark parameters as code in a docstring: all other words in single backquotes are links, if they are public names."""
-    try:
-        known = set(inspect.signature(value).parameters)
-    except (TypeError, ValueError):
-        return
+    """Mark parameters as code in a docstring: other words in single backquotes are links to public names."""
+    known = name_tables.parameters_of(value)
     for number, line in enumerate(lines):
-        lines[number] = _WORD.sub(lambda found: f"``{found[1]}``" if found[1] in known else found[0], line)
+        lines[number] = name_tables.WORD.sub(lambda one: f"``{one[1]}``" if one[1] in known else one[0], line)
 
 
 def _add_notes(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
@@ -167,7 +186,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives."""
     for name, directive in (
         ("operations", Operations), ("summary", Summary), ("methods", Methods), ("ufuncs", Ufuncs),
-        ("numpy-functions", NumpyFunctions),
+        ("numpy-functions", NumpyFunctions), ("topics", Topics),
     ):  # fmt: skip
         app.add_directive(name, directive)
     app.connect("builder-inited", _check)
