@@ -76,7 +76,7 @@ def _fits(value: Tensor, target: Tensor) -> bool:
 def writer(function: Callable[..., Tensor]) -> Callable[..., bool]:
     """Return what lets a tensor be ``function(target, *others)``; that returns False if the short way does not serve.
 
-    The function is called by it, so it should be what is called in vain: no more than once.
+    Then the function may have been called in vain, which does no harm.
     """
     op: Op | None = getattr(function, "op", None)
     if op is None or op.family not in _ELEMENTWISE:
@@ -92,15 +92,17 @@ def writer(function: Callable[..., Tensor]) -> Callable[..., bool]:
                 return False
         result = function(target, *others, **kwargs)
         node = result._node
-        plan = node[PLAN_OBJECT]  # type: ignore[index]  # the target has a node
-        if plan.op is not op or node[FIRST_OPERAND] is not target._node or not _fits(result, target):  # type: ignore[index]
+        if not isinstance(node, list):  # it has no derivative
+            return False
+        plan = node[PLAN_OBJECT]
+        if plan.op is not op or node[FIRST_OPERAND] is not target._node or not _fits(result, target):
             return False
         if plan.save:
-            for place in range(FIRST_OPERAND + plan.arity, len(node)):  # type: ignore[arg-type]
-                if node[place] is array:  # type: ignore[index]
+            for place in range(FIRST_OPERAND + plan.arity, len(node)):
+                if node[place] is array:
                     if not target._layout.contiguous:  # a copy has other strides than the plan says
                         return False
-                    node[place] = array.copy()  # type: ignore[index]
+                    node[place] = array.copy()
         _take(target, owner, array, result)
         return True
 
