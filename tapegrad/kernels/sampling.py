@@ -33,9 +33,7 @@ def _along(dtype: str, mode: int) -> Callable[..., int]:
     """
     kind, parameter = np.dtype(dtype).type, CUBIC
 
-    def along(
-        at: Any, n: int, padding: int, align: int, places: Any, weights: Any, slopes: Any, first: int
-    ) -> int:
+    def along(at: Any, n: int, padding: int, align: int, places: Any, weights: Any, slopes: Any, first: int) -> int:
         zero, one, two, half, a = kind(0), kind(1), kind(2), kind(0.5), kind(parameter)
         low = np.floor(at)
         near = at - low

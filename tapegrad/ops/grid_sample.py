@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -111,7 +111,7 @@ def _rule(ct: Any, x: Any, at: Any, mode: str, padding: str, align: bool, wanted
     return of_x, of_at
 
 
-def _geometry(x: Layout, at: Layout, attrs: dict[str, Any]) -> list[int] | None:
+def _geometry(x: Layout, at: Layout, attrs: Mapping[str, Any]) -> list[int] | None:
     """Return the geometry of the kernels; None if they do not take such operands."""
     if not (has_kernel(x) and has_kernel(at) and x.size and at.size):
         return None
@@ -120,7 +120,7 @@ def _geometry(x: Layout, at: Layout, attrs: dict[str, Any]) -> list[int] | None:
     return [0, count, channels, *missing, *space, sites, PADDING.index(attrs["padding"]), int(attrs["align"])]
 
 
-def _kernel(what: str, at: Layout, attrs: dict[str, Any]) -> int:
+def _kernel(what: str, at: Layout, attrs: Mapping[str, Any]) -> int:
     return sampling_address(at.dtype.name, what, MODES.index(attrs["mode"]), at.shape[2])
 
 
