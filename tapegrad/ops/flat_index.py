@@ -24,7 +24,7 @@ from tapegrad.tensor import Tensor
 _FLAT: Final = np.array([[0, 5], [-1, 2]])
 
 
-def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> np.ndarray:
+def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> Any:
     """Return a copy of indices of the flat tensor, after a look at their range."""
     given = as_operand(index, call, "index", position)
     if given.dtype.kind not in "iu":
