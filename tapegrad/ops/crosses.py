@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,7 @@ def _checked_dim(x: Tensor, y: Tensor, dim: int) -> int:
 def powers_of(x: Tensor, N: int | None, call: str) -> Tensor:  # PyTorch's name
     """Return powers of each element along a new last dimension, in ascending order."""
     x = x if x.ndim else unsqueeze(x, 0)
-    count = x.shape[-1] if N is None else N.__index__()
+    count = x.shape[-1] if N is None else operator.index(N)
     if count < 0 or (count < 2 and call == "linalg.vander"):
         raise RuntimeError(f"{call}: N must be greater than {1 if call == 'linalg.vander' else -1}; got {count}")
     x = x.to("int64") if x.dtype.kind in "biu" else x

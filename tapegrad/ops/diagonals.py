@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -85,4 +86,4 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> di
             f"diagonal dimensions cannot be identical {dim1}, {dim2}; "
             f"diagonal() got a tensor of shape {list(input.shape)}"
         )
-    return {"offset": offset.__index__(), "dim1": first, "dim2": second}
+    return {"offset": operator.index(offset), "dim1": first, "dim2": second}

@@ -6,6 +6,7 @@ Chain Rule for Matrix Functions and Applications", 1996; N. J. Higham, "Function
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -296,7 +297,7 @@ def matrix_power(A: Any, n: int) -> Tensor:
     tensor([[1., 3.],
             [0., 1.]])
     """
-    x, power = square_matrices("linalg.matrix_power", "A", A, 1), n.__index__()
+    x, power = square_matrices("linalg.matrix_power", "A", A, 1), operator.index(n)
     if power == 0:
         return xp.where(np.False_, x, eye_of(x.shape[-1], x.dtype))  # type: ignore[no-any-return]
     if power < 0:

@@ -260,7 +260,7 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
     x = as_operand(input, "unflatten", "input", 1)
     if not x.ndim:
         raise RuntimeError(f"unflatten: Dimension specified as {dim} but tensor has no dimensions")
-    place, lengths = one_dim("unflatten", x.ndim, dim), [length.__index__() for length in sizes]
+    place, lengths = one_dim("unflatten", x.ndim, dim), [operator.index(length) for length in sizes]
     own = x.shape[place]
     if not lengths:
         raise RuntimeError("unflatten: sizes must be non-empty")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -63,7 +64,7 @@ def pads_of(call: str, shape: Sequence[int], pad: Sequence[int]) -> Pads:
     RuntimeError
         If there are not two numbers a dimension, or too many, or more is taken away than there is.
     """
-    lengths = [length.__index__() for length in pad]
+    lengths = [operator.index(length) for length in pad]
     if len(lengths) % 2:
         raise RuntimeError(
             f"Padding length must be divisible by 2: Length of pad must be even but instead it equals {len(lengths)}; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -224,7 +225,7 @@ def repeat_interleave(
         x = reshape(x, (1,))
     place = one_dim("repeat_interleave", x.ndim, dim)
     if not isinstance(repeats, (Tensor, np.ndarray, list, tuple)):
-        count = repeats.__index__()
+        count = operator.index(repeats)
         if count < 0:
             raise RuntimeError(f"Repeats must be non-negative, but repeat_interleave() got {count}")
         result: Tensor = _call_interleave(x, count, place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,7 +64,7 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
     [[0.0, 0.0], [1.0, 2.0]]
     """
     x = as_operand(input, "select_scatter", "input", 1)
-    place, number = one_dim("select_scatter", x.ndim, dim), index.__index__()
+    place, number = one_dim("select_scatter", x.ndim, dim), operator.index(index)
     length, strides = x.shape[place], contiguous_strides(x.shape, 1)
     if not -length <= number < length:
         raise IndexError(

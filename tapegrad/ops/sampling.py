@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any, Final
@@ -91,7 +92,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
     tensor([[[[-1.,  0.],
               [ 1.,  0.]]]])
     """
-    x, sizes = floating("affine_grid", theta), tuple([length.__index__() for length in size])
+    x, sizes = floating("affine_grid", theta), tuple([operator.index(length) for length in size])
     n = len(sizes) - 2
     if n not in (2, 3):
         raise NotImplementedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ def part_asked_for(call: str, input: Tensor, size: Sequence[int], stride: Sequen
     RuntimeError
         If it is no part of it.
     """
-    part = Part(tuple(n.__index__() for n in size), tuple(n.__index__() for n in stride), offset or 0)
+    part = Part(tuple(operator.index(n) for n in size), tuple(operator.index(n) for n in stride), offset or 0)
     if len(part.shape) != len(part.strides):
         raise RuntimeError(f"mismatch in length of strides and shape: {call}() got {list(size)} and {list(stride)}")
     if min(part.strides, default=0) < 0:

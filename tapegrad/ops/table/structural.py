@@ -6,6 +6,7 @@ A function that binds its arguments, and says with its signature what these are,
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol
 
@@ -306,4 +307,4 @@ def sizes(first: Any, rest: tuple[Any, ...]) -> tuple[int, ...]:
     ((2, 3), (2, 3))
     """
     values = first if isinstance(first, (tuple, list)) and not rest else (first, *rest)
-    return tuple(value.__index__() for value in values)
+    return tuple(operator.index(value) for value in values)
