@@ -25,6 +25,7 @@ from tapegrad.nn import Module
 from tapegrad.tensor import Tensor
 
 STATIC = Path(__file__).parent / "static"
+HEAVIEST = 300_000  # bytes of a page
 _log = logging.getLogger(__name__)
 
 
@@ -176,6 +177,13 @@ def _check(app: Sphinx) -> None:
         _log.warning("%s", problem)
 
 
+def _check_weight(app: Sphinx, error: Exception | None) -> None:
+    """Warn of pages that take long to load: their topic is too large."""
+    for path in sorted(Path(app.outdir, "reference").glob("*.html")):
+        if path.stat().st_size > HEAVIEST:
+            _log.warning("%s has %d bytes, more than %d: divide it", path.name, path.stat().st_size, HEAVIEST)
+
+
 def _styles(app: Sphinx, config: Any) -> None:
     config.html_static_path.append(str(STATIC))
 
@@ -188,6 +196,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     ):  # fmt: skip
         app.add_directive(name, directive)
     app.connect("builder-inited", _check)
+    app.connect("build-finished", _check_weight)
     app.connect("config-inited", _styles)
     app.connect("autodoc-process-docstring", _link_names, priority=400)  # numpydoc's is 500
     app.connect("autodoc-process-docstring", _add_notes, priority=600)
