@@ -14,11 +14,11 @@ from sklearn.datasets import load_sample_image
 import tapegrad as tg
 import timing
 
-sharp = load_sample_image("china.jpg")[60:316:2, 220:476:2].mean(2) / 255
+sharp = load_sample_image("flower.jpg")[60:316, 220:476].mean(2).reshape(128, 2, 128, 2).mean((1, 3)) / 255
 n = np.arange(128)
 blur = np.exp(-0.5 * ((n[:, None] - n) / 1.7) ** 2)
 blur /= blur.sum(1, keepdims=True)  # of the columns, and of the rows
-noise = 0.01
+noise = 0.005
 blurred = blur @ sharp @ blur.T + noise * np.random.default_rng(0).normal(size=sharp.shape)
 weights, transposed = blur, np.ascontiguousarray(blur.T)
 
@@ -28,7 +28,7 @@ def loss(image):
     return misfit + 12.0 * tg.sqrt(down**2 + right**2 + 1e-5).sum()
 
 fit = tg.scipy.minimize(lambda p: loss(p["image"]), {"image": blurred}, method="L-BFGS-B",
-                        options={"maxiter": 150})
+                        options={"maxiter": 300})
 found = fit.x["image"]
 
 def decibels(image):
@@ -36,7 +36,7 @@ def decibels(image):
     return -10 * np.log10(((image - sharp) ** 2).mean())
 
 print(f"{decibels(blurred):.1f} dB before, {decibels(found):.1f} dB after {fit.nit} iterations")
-assert decibels(found) > decibels(blurred) + 1.5
+assert decibels(found) > decibels(blurred) + 3
 
 # %%
 fig, axes = plt.subplots(1, 3, figsize=(7.0, 2.7))
