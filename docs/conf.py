@@ -1,6 +1,9 @@
 """Sphinx configuration: Markdown pages by reader, and a reference read from the docstrings."""
 
+import sys
+from importlib import import_module
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 project = "tapegrad"
 author = "the tapegrad developers"
@@ -43,3 +46,10 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
 }
+
+# The gallery: docs/gallery/ is executed into docs/generated/gallery/.
+sys.path.insert(0, str(Path(__file__).parent))
+sphinx_gallery_conf = import_module("gallery_conf").SETTINGS
+
+extensions += ["sphinx_gallery.gen_gallery", "gallery_conf"]
+exclude_patterns = ["gallery"]

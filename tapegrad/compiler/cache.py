@@ -7,8 +7,9 @@ linker loads each object file into a library of its own (0.3 ms).
 from __future__ import annotations
 
 import itertools
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from tapegrad.compiler.fingerprint import fingerprint, fingerprint_of_ir
 from tapegrad.runtime.locks import hold_while_forking, module_lock
 from tapegrad.runtime.signals import undisturbed
 
-__all__ = ["Stats", "address_of", "address_of_ir", "known", "on_compile", "stats"]
+__all__ = ["Stats", "address_of", "address_of_ir", "address_of_made", "digest_of_ir", "known", "on_compile", "stats"]
 
 
 class Stats(SimpleNamespace):
@@ -130,8 +131,7 @@ def address_of_ir(
     >>> ctypes.CFUNCTYPE(*[ctypes.c_int64] * 2)(address)(21)
     42
     """
-    digest = fingerprint_of_ir(key.encode() if isinstance(key, str) else key, (symbol, sorted(imports), slp))
-
+    digest = digest_of_ir(key, symbol, imports, slp=slp)
     _programs.add(digest)
 
     def make() -> bytes:
@@ -140,6 +140,27 @@ def address_of_ir(
         return assemble_module(make_ir(), symbol, frozenset(imports), slp=slp)
 
     return _obtain(name, digest, partial(files.path_of_program, digest), make, symbol, imports)
+
+
+def digest_of_ir(key: str | bytes, symbol: str, imports: Iterable[str] = (), *, slp: bool = False) -> str:
+    """Return the fingerprint of a function of a module; the arguments are those of `address_of_ir`."""
+    return fingerprint_of_ir(key.encode() if isinstance(key, str) else key, (symbol, sorted(imports), slp))
+
+
+def address_of_made(digest: str, symbol: str, imports: Mapping[str, int]) -> int | None:
+    """Return the address of a function of a module that was made before, by its fingerprint; None if it is gone."""
+    path = files.path_of_program(digest)
+    if digest not in _addresses and (path is None or not os.path.exists(path)):
+        return None
+
+    def make() -> bytes:
+        raise FileNotFoundError
+
+    _programs.add(digest)
+    try:
+        return _obtain("program", digest, lambda: path, make, symbol, imports)
+    except FileNotFoundError:  # it was removed meanwhile, or is broken
+        return None
 
 
 def _obtain(
