@@ -93,7 +93,7 @@ def connect(
     flags: int = 0,
     *,
     name: str | None = None,
-    bind: Callable[..., Bound] | None = None,
+    bind: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """Connect an op and return its call, which takes arguments by position.
 
@@ -108,7 +108,7 @@ def connect(
     flags : int
         See `tapegrad.recording.keys`.
     name, bind
-        Of a second function of the op, which takes other arguments.
+        Of a second function of the op, which takes other arguments. If `bind` returns no `Bound`, that is the result.
     """
     plans = op.plans if bind is None else PlanCache()
     bind = bind or op.bind

@@ -168,6 +168,7 @@ PLACES: dict[str, dict[str, str]] = {
         "gamma_functions": "beta betaln digamma gamma lgamma polygamma trigamma zeta",
         "gates": "gated",
         "gather": "gather",
+        "grid_sample": "interpolated_at",
         "history": "same_part",
         "incomplete": "beta_derivative betainc gamma_derivative gammainc gammaincc",
         "index_put": "index_replace",

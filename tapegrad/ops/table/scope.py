@@ -7,7 +7,7 @@ from typing import Final
 
 from tapegrad.ops.table.public import NAMESPACES, names_in
 
-PAGE: Final = "docs/ops.md"
+PAGE: Final = "docs/reference/ops.md"
 
 _CPU: Final = "tapegrad computes on the CPU only; leave it out"
 _COMPILED: Final = "it has no meaning here: operations are compiled already"
