@@ -15,7 +15,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, Sample
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import one_dim
+from tapegrad.ops.table.structural import integer, one_dim
 from tapegrad.tape.layout import contiguous_strides
 from tapegrad.tensor import Tensor
 
@@ -38,7 +38,7 @@ def _with_part(x: Any, src: Any, index: Any) -> np.ndarray:
 
 def _bind_select_scatter(input: Any, src: Any, dim: int, index: int) -> Bound:
     x = as_operand(input, "select_scatter", "input", 1)
-    place, number = one_dim("select_scatter", x.ndim, dim), index.__index__()
+    place, number = one_dim("select_scatter", x.ndim, dim), integer("select_scatter", "index", index)
     length, strides = x.shape[place], contiguous_strides(x.shape, 1)
     if not -length <= number < length:
         raise IndexError(

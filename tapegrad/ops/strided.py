@@ -13,7 +13,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import movement, one_dim
+from tapegrad.ops.table.structural import integer, movement, one_dim
 from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.tape.layout import has_no_gaps
 from tapegrad.tensor import Tensor
@@ -32,7 +32,10 @@ def part_asked_for(call: str, input: Tensor, size: Sequence[int], stride: Sequen
     RuntimeError
         If it is no part of it.
     """
-    part = Part(tuple(n.__index__() for n in size), tuple(n.__index__() for n in stride), offset or 0)
+    lengths, steps = (
+        tuple([integer(call, name, n) for n in own]) for name, own in (("size", size), ("stride", stride))
+    )
+    part = Part(lengths, steps, 0 if offset is None else integer(call, "storage_offset", offset))
     if len(part.shape) != len(part.strides):
         raise RuntimeError(f"mismatch in length of strides and shape: {call}() got {list(size)} and {list(stride)}")
     if min(part.strides, default=0) < 0:

@@ -283,7 +283,7 @@ def _check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
             if isinstance(rule, NotYet):
                 raise RuntimeError(f"derivative for {op.name} is not implemented: {rule.reason}")
     if op.real_only and any(layout.dtype.kind == "c" for layout in layouts):
-        raise RuntimeError(
+        raise NotImplementedError(
             f"{op.name} not implemented for complex tensors; take the real part or the absolute value first"
         )
     if op.check_dtypes:
