@@ -78,7 +78,18 @@ def factors_of(packed: Any) -> tuple[Any, Any]:
 
 
 def _orders(pivots: Any, n: int) -> np.ndarray:
-    """Return for each matrix which row of A each row of L U is, for pivots that count from 1."""
+    """Return for each matrix which row of A each row of L U is, for pivots that count from 1.
+
+    Raises
+    ------
+    RuntimeError
+        If a pivot is the number of no row.
+    """
+    if pivots.shape[-1] > n or (pivots.size and not (pivots.min() >= 1 and pivots.max() <= n)):
+        raise RuntimeError(
+            f"LU_pivots should be at most {n} numbers from 1 to {n}, the rows of the matrix; got {pivots.shape[-1]} "
+            f"from {pivots.min(initial=n)} to {pivots.max(initial=0)}: pass those of lu_factor()"
+        )
     flat = as_list(pivots[..., None])[..., 0].tolist()
     out = np.empty((len(flat), n), np.int64)
     for place, own in enumerate(flat):
