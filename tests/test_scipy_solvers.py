@@ -121,6 +121,7 @@ def test_bounds():
         ({"b": 1.0, "a": np.zeros(2)}, {"a": (None, 1.0), "b": (2.0, None)}, [1.0, 1.0, 5.0]),
         ({"a": np.zeros(2), "b": 1.0}, [(0.0, 1.0), (0.0, 2.0), (0.0, 3.0)], [1.0, 2.0, 3.0]),
         ([np.zeros(2), 1.0], [(0.0, 1.0), (0.0, 2.0)], [1.0, 1.0, 2.0]),
+        ({"a": np.zeros(2), "b": 1.0}, (0.0, 2.0), [2.0, 2.0, 2.0]),
     ],
 )
 def test_bounds_of_containers(x0, bounds, expected):
@@ -131,6 +132,14 @@ def test_bounds_of_containers(x0, bounds, expected):
     x = minimize(distance, x0, bounds=bounds).x
     found = [x["a"], x["b"]] if isinstance(x, dict) else x
     np.testing.assert_allclose(np.concatenate([np.ravel(own) for own in found]), expected, atol=1e-5)
+
+
+def test_least_squares_of_a_container_has_no_bounds():
+    fit = least_squares(
+        lambda p: np.concatenate([p["a"] - 2.0, p["b"].ravel() * 4.0 - 1.0]), {"a": np.ones(2), "b": np.ones((2, 2))}
+    )
+    np.testing.assert_allclose(fit.x["a"], 2.0)
+    np.testing.assert_allclose(fit.x["b"], 0.25)
 
 
 def test_numbers_of_python_have_no_derivative():

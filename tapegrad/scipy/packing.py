@@ -121,7 +121,9 @@ class Packing:
         return scipy.optimize.Bounds(*[np.broadcast_to(own, self.vector.shape) for own in halves])
 
     def _is_half(self, bound: Any) -> bool:
-        """Whether all lower or upper bounds stand in an object, like x0."""
+        """Whether an object holds all lower, or all upper bounds: a number for all, or something like x0."""
+        if isinstance(bound, numbers.Real):
+            return True
         if self.is_container:
             return _is_container(bound) and broadcast(bound, self.tree) is not None
         return np.ndim(array_like(bound)) > 1
