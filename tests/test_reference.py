@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.ops.table.op import op_table
+from tapegrad.ops.table.op import op_table, xp
 from tapegrad.ops.table.public import METHODS, NAMESPACES, NUMPY, WRITES, names_in
+from tests.latex import evaluate
 
 pytest.importorskip("matplotlib")
 from docs.extensions import formulas, name_tables, plots, public_names
@@ -64,6 +65,9 @@ def test_names_of_numpy_lead_to_our_functions() -> None:
     assert found["scipy.special.gammainc"].value is tg.special.gammainc
     assert found["np.linalg.inv"].value is tg.linalg.inv
     assert {f"np.{name}" for name in names_in(NUMPY)} <= set(found)
+    further = {name for _, names in name_tables.further_functions() for name in names}
+    assert {"np.reshape", "np.interp", "np.polyfit", "np.linalg.trace"} <= further
+    assert not further & set(found)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +96,45 @@ def test_names_of_numpy_lead_to_our_functions() -> None:
 def test_formulas_are_those_of_the_table(name: str, value: str | None, rules: list[str]) -> None:
     assert formulas.value(op_table[name]) == value
     assert formulas.derivatives(op_table[name]) == rules
+
+
+def test_formulas_are_what_is_computed() -> None:
+    """Read back from LaTeX, the formulas of values and rules give what the library computes."""
+    checked = 0
+    for one in public_names.names():
+        op = getattr(one.value, "op", None)
+        if one.entry is None or op is None or op.family not in formulas.FAMILIES or not set(op.operands) <= {*"xyz"}:
+            continue
+        rules = {text[5]: text.partition(" = ")[2] for text in formulas.derivatives(op)}
+        value, result = formulas.value(op), formulas.result_of(op)
+        rng = np.random.default_rng(1)
+        operands = {name: tg.tensor(rng.uniform(*op.domain, 20), requires_grad=name in rules) for name in op.operands}
+        out = getattr(xp, op.name)(*operands.values())
+        bar = tg.tensor(rng.normal(size=20))
+        values = {name: x.detach().numpy() for name, x in (*operands.items(), (result, out))}
+        known = {**values, rf"\bar{{{result}}}": bar.numpy()}
+        if value:
+            np.testing.assert_allclose(
+                evaluate(value.partition(" = ")[2], known), values[result], 1e-5, 1e-9, err_msg=value
+            )
+        if rules:
+            out.backward(bar)
+        for name, text in rules.items():
+            grad = operands[name].grad
+            assert grad is not None
+            found = np.broadcast_to(evaluate(text, known), 20)
+            np.testing.assert_allclose(found, grad.numpy(), 1e-5, 1e-9, err_msg=f"{one.path}: {text}")
+        checked += bool(value or rules)
+    assert checked > 100
+
+
+def test_the_reader_of_formulas_notices_wrong_ones() -> None:
+    x = np.array([0.5, 2.0])
+    assert evaluate(r"\frac{1}{x}\,{\left(1 + {x}^{2}\right)}^*", {"x": x}).tolist() == [2.5, 2.5]
+    assert evaluate(r"\begin{cases} 0 & x < 1 \\ -x & \text{else} \end{cases}", {"x": x}).tolist() == [0, -2]
+    assert evaluate(r"-x\,e^{-x}", {"x": x}).tolist() == (-x * np.exp(-x)).tolist()
+    with pytest.raises(KeyError, match="y"):
+        evaluate("x + y", {"x": x})
 
 
 def test_formulas_have_the_names_that_users_know() -> None:

@@ -6,6 +6,8 @@ import functools
 import inspect
 import re
 from collections.abc import Collection, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +15,8 @@ import numpy as np
 import scipy.special
 
 from docs.extensions.public_names import METHOD, Name, names
+from tapegrad import ops
+from tapegrad.ops import protocol
 from tapegrad.ops.table import public
 
 
@@ -122,6 +126,25 @@ def numpy_functions() -> list[tuple[str, Name]]:
         if one is not None and id(one.function) in _by_function():
             found.append((f"np.{name}", _by_function()[id(one.function)]))
     return found
+
+
+def further_functions() -> list[tuple[str, list[str]]]:
+    """Return NumPy's functions that are put together from ours, by the kinds that their files say, then all others."""
+    kinds = []
+    for path in sorted(Path(ops.__file__).parent.glob("numpy_*.py")):
+        module = import_module(f"{ops.__name__}.{path.stem}")
+        if hasattr(module, "FUNCTIONS"):
+            kinds.append(((module.__doc__ or "").partition("\n")[0], sorted(map(_path_in_numpy, module.FUNCTIONS))))
+    known = {name for _, names_of_kind in kinds for name in names_of_kind} | {name for name, _ in numpy_functions()}
+    rest = sorted({_path_in_numpy(function) for function in protocol.functions()} - known)
+    return [
+        ("NumPy's functions with NumPy's own arguments; counts, comparisons and shapes have no gradient.", rest),
+        *kinds,
+    ]
+
+
+def _path_in_numpy(function: Any) -> str:
+    return f"{function.__module__.replace('numpy', 'np', 1)}.{function.__name__}"
 
 
 @functools.cache

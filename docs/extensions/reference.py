@@ -145,7 +145,7 @@ class Ufuncs(SphinxDirective):
 
 
 class NumpyFunctions(SphinxDirective):
-    """A table of NumPy's functions that are ours, and a list of those that are put together."""
+    """A table of NumPy's functions that are ours, and one of those that are put together."""
 
     def run(self) -> list[nodes.Node]:
         rows = (
@@ -153,6 +153,14 @@ class NumpyFunctions(SphinxDirective):
             for name, one in name_tables.numpy_functions()
         )
         lines = _table(("NumPy", "Function", "What it does"), rows)
+        further = [
+            (kind, ", ".join([f"``{name}``" for name in known])) for kind, known in name_tables.further_functions()
+        ]
+        lines += [
+            "Further functions work on tensors:",
+            "",
+            *_table(("Kind", "Functions"), further),
+        ]
         return self.parse_text_to_nodes("\n".join(lines))
 
 
@@ -168,7 +176,7 @@ def _add_notes(app: Sphinx, what: str, name: str, value: Any, options: Any, line
     if one is None or one.entry is None:
         return
     end = next((number for number, line in enumerate(lines) if number and not line.strip()), len(lines))
-    folder = Path(app.doctreedir).parent / "plots"
+    folder = Path(app.doctreedir) / "plots"
     lines[end:end] = ["", *op_notes(one, folder, Path(app.srcdir)), ""]
 
 

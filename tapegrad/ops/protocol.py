@@ -246,6 +246,11 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
 _OURS: Final[dict[Any, str]] = {attrgetter(name)(np): name for name in public.names_in(public.NUMPY)}
 
 
+def functions() -> list[Any]:
+    """Return NumPy's functions that tensors have, for lists of them."""
+    return [*dict.fromkeys([*_TABLE, *_OURS])]
+
+
 def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Call what the table has for one of NumPy's functions."""
     ours = _TABLE.get(function)
