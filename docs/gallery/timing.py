@@ -83,7 +83,7 @@ def steps(
 
 
 def in_torch(function: FunctionType) -> Callable[..., Any]:
-    """Return a function, and those of its script that it calls, with PyTorch in the place of tapegrad."""
+    """Return a function and what it calls of its script, with PyTorch in place of tapegrad."""
     names = dict(function.__globals__)
 
     def port(value: Any) -> Any:

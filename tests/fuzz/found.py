@@ -592,6 +592,19 @@ EXPLAINED: dict[str, list[str]] = {
         "v1 = v0.narrow(0, 0, 0)",
         "v2 = F.conv1d(finite(m, v1).reshape(1, 0, 3), finite(m, v1).reshape(1, 0, 3)[:1, :, :2], padding=1).clone()",
     ],
+    "PyTorch divides a product by the square of the smallest number": [
+        "v0 = m.tensor(data(27, (1,), 'float64', 'normal'), requires_grad=True)",
+        "v3 = m.zeros((2, 1, 3, 1), dtype=m.float64)",
+        "v4 = m.prelu(v3, v0)",
+        "v4.nextafter_(v0)",
+        "v5 = m.prod(v4, -1)",
+    ],
+    "a zero of batch_norm has the sign of the weight": [
+        "v0 = m.tensor(data(177, (3, 3), 'float64', 'grid'), requires_grad=True)",
+        "v2 = F.batch_norm(m.cat([v0, v0 * 0.5]), None, None, v0[0].clone(), training=True, eps=0.1)",
+        "v4 = v2.clamp_max(v2)",
+        "v6 = m.polygamma(0, v4).clone()",
+    ],
     "numbers are equal but for rounding": [
         "v0 = m.tensor(data(815, (3, 2), 'complex64', 'uniform'), requires_grad=True)",
         "v1 = m.clone(v0)",

@@ -148,6 +148,7 @@ GRADIENTS = (
     Slope(r"\babs", _nan, "of nan; PyTorch has 0"),
     Slope(r"\bsgn_?\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
+    Slope(r"\bprod\(", _any(lambda x: (x != 0) & (x * x == 0)), "PyTorch divides by the square of an element"),
     Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
     Slope(r"normalize\(|cosine_similarity", _zero, "second derivatives at 0; PyTorch has nan", infinite=True),
     Slope(
