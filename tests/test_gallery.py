@@ -39,6 +39,7 @@ def test_script_fits_on_a_page_and_ends_with_times(script: Path) -> None:
 def test_order_names_all_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("sphinx")
+    pytest.importorskip("threadpoolctl")
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     from gallery_conf import ORDER
 

@@ -40,8 +40,8 @@ def make():
 
 forward, step = make()
 step, losses, rng = tg.compile(step), [], np.random.default_rng(0)
-for _ in range(1000):
-    x = rng.integers(NUMBERS, size=(32, LENGTH))
+for _ in range(1200):
+    x = rng.integers(NUMBERS, size=(64, LENGTH))
     losses.append(step(x, np.sort(x)).item())
 new = rng.integers(NUMBERS, size=(500, LENGTH))
 with tg.no_grad():
