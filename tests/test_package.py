@@ -21,7 +21,7 @@ PACKAGES = {"llvmlite": "numba", "yaml": "distributed", "dask": "distributed", "
 # Extras that programs in a folder may need beside what those of the folder before need.
 FOLDERS = {
     "tapegrad": ("demo", "distributed", "test"),
-    "tests": ("demo", "distributed", "test", "bench", "dev"),
+    "tests": ("demo", "distributed", "test", "bench", "docs", "dev"),
     "bench": ("demo", "distributed", "bench"),
     "docs": ("demo", "docs", "bench"),
     "tools": ("demo", "test", "dev"),
@@ -55,7 +55,7 @@ def imported(folder: str) -> set[str]:
                 first = node.args[0]
                 found |= {first.value} if isinstance(first, ast.Constant) else set()
     others = {name.split(".")[0] for name in found if not name.startswith("_")} - sys.stdlib_module_names - set(FOLDERS)
-    others = {name for name in others if not (ROOT / folder / f"{name}.py").exists()}
+    others -= {path.stem for folder in ("tests", "docs") for path in (ROOT / folder).rglob("*.py")}
     return {PACKAGES.get(name, name).lower() for name in others}
 
 
