@@ -19,6 +19,10 @@ extensions = [
     "sphinx_design",
 ]
 
+# The pages of the reference are made by docs/extensions; their formulas need no network.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+extensions += ["docs.extensions.reference", "sphinx-mathjax-offline"]
+
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3  # [text](page.md#heading)
 

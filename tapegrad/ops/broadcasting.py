@@ -131,7 +131,7 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
 @public(method=True)
 @composite((Sample(((3,),), {"size": (2, 3)}),), lambda input, size: np.broadcast_to(input, size))
 def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
-    """Repeat to a shape; see `expand`.
+    """Repeat to the shape `size`, a sequence of integers; see `expand`.
 
     Examples
     --------
@@ -145,7 +145,11 @@ def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
 @public(method=True)
 @composite((Sample(((3,), (2, 3))),), lambda input, other: np.broadcast_to(input, other.shape))
 def expand_as(input: Any, other: Tensor) -> Tensor:
-    """Repeat to the shape of another tensor; see `expand`.
+    """Repeat to the shape of `other`, of which only that counts; see `expand`.
+
+    Parameters
+    ----------
+    input, other : Tensor
 
     Examples
     --------
@@ -273,8 +277,8 @@ def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
     oracle=np.array,
     samples=(Sample(((),)), Sample(((2, 3),)), Sample(((0, 2),)), Sample(((2, 3),), values=(STRIDED,))),
 )  # fmt: skip
-def clone(input: Tensor) -> dict[str, Any]:
-    """Copy, recorded: gradients flow back to `input`.
+def clone(input: Tensor, *, memory_format: Any = None) -> dict[str, Any]:
+    """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored.
 
     Examples
     --------
@@ -292,7 +296,7 @@ register("copy", clone, Names(namespaces=(), method=True))  # NumPy's name
 
 @public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((2, 3),)), Sample(((3, 2),), values=(np.arange(6.0).reshape(2, 3).T,))), np.copy)
-def contiguous(input: Any) -> Tensor:
+def contiguous(input: Any, memory_format: Any = None) -> Tensor:
     """Return the tensor itself if its elements lie in memory in their order, else a copy that is so.
 
     Examples

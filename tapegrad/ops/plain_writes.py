@@ -76,7 +76,7 @@ def _fits(value: Tensor, target: Tensor) -> bool:
 def writer(function: Callable[..., Tensor]) -> Callable[..., bool]:
     """Return what lets a tensor be ``function(target, *others)``; that returns False if the short way does not serve.
 
-    The function is called by it, so it should be what is called in vain: no more than once.
+    Then the function may have been called in vain, which does no harm.
     """
     op: Op | None = getattr(function, "op", None)
     if op is None or op.family not in _ELEMENTWISE:
@@ -92,7 +92,7 @@ def writer(function: Callable[..., Tensor]) -> Callable[..., bool]:
                 return False
         result = function(target, *others, **kwargs)
         node = result._node
-        if node.__class__ is not list:  # of a comparison
+        if not isinstance(node, list):  # it has no derivative
             return False
         plan = node[PLAN_OBJECT]
         if plan.op is not op or node[FIRST_OPERAND] is not target._node or not _fits(result, target):
