@@ -16,8 +16,11 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-# Modules that are not named as their packages are.
-PACKAGES = {"llvmlite": "numba", "yaml": "distributed", "dask": "distributed", "sklearn": "scikit-learn"}
+# Modules that are not named as their packages are, or that come with a package that is named.
+PACKAGES = {
+    "dask": "distributed", "docutils": "sphinx", "llvmlite": "numba", "sklearn": "scikit-learn",
+    "threadpoolctl": "scikit-learn", "yaml": "distributed",
+}  # fmt: skip
 # Extras that programs in a folder may need beside what those of the folder before need.
 FOLDERS = {
     "tapegrad": ("demo", "distributed", "test"),
@@ -31,7 +34,8 @@ OPTIONAL = {"casadi", "graphviz", "pytensor"}
 # Programs, and plugins of pytest and of Sphinx: nothing imports them.
 NOT_IMPORTED = {
     "build", "codespell", "expecttest", "mypy", "myst-parser", "numpydoc", "pre-commit", "pydata-sphinx-theme",
-    "pytest-xdist", "ruff", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery", "twine",
+    "pytest-xdist", "ruff", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery",
+    "sphinx-mathjax-offline", "twine",
 }  # fmt: skip
 
 
