@@ -16,12 +16,15 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-# Modules that are not named as their packages are.
-PACKAGES = {"llvmlite": "numba", "yaml": "distributed", "dask": "distributed", "sklearn": "scikit-learn"}
+# Modules that are not named as their packages are, or that come with a package that is named.
+PACKAGES = {
+    "dask": "distributed", "docutils": "sphinx", "llvmlite": "numba", "sklearn": "scikit-learn",
+    "threadpoolctl": "scikit-learn", "yaml": "distributed",
+}  # fmt: skip
 # Extras that programs in a folder may need beside what those of the folder before need.
 FOLDERS = {
     "tapegrad": ("demo", "distributed", "test"),
-    "tests": ("demo", "distributed", "test", "bench", "dev"),
+    "tests": ("demo", "distributed", "test", "bench", "docs", "dev"),
     "bench": ("demo", "distributed", "bench"),
     "docs": ("demo", "docs", "bench"),
     "tools": ("demo", "test", "dev"),
@@ -31,7 +34,8 @@ OPTIONAL = {"casadi", "graphviz", "pytensor"}
 # Programs, and plugins of pytest and of Sphinx: nothing imports them.
 NOT_IMPORTED = {
     "build", "codespell", "expecttest", "mypy", "myst-parser", "numpydoc", "pre-commit", "pydata-sphinx-theme",
-    "pytest-xdist", "ruff", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery", "twine",
+    "pytest-xdist", "ruff", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery",
+    "sphinx-mathjax-offline", "twine",
 }  # fmt: skip
 
 
@@ -55,7 +59,7 @@ def imported(folder: str) -> set[str]:
                 first = node.args[0]
                 found |= {first.value} if isinstance(first, ast.Constant) else set()
     others = {name.split(".")[0] for name in found if not name.startswith("_")} - sys.stdlib_module_names - set(FOLDERS)
-    others = {name for name in others if not (ROOT / folder / f"{name}.py").exists()}
+    others -= {path.stem for folder in ("tests", "docs") for path in (ROOT / folder).rglob("*.py")}
     return {PACKAGES.get(name, name).lower() for name in others}
 
 

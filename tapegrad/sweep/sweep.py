@@ -296,8 +296,10 @@ class Sweep(Stops):
         self.keep.clear()
         self.captured.clear()
         _idle.append(self)
-        # Another sweep may still read these nodes. The last sweep that ends empties them.
-        while _to_empty and not running:
+        # A sweep that retains the graph, or captures inputs, may still read these nodes: the last such one empties
+        # them. Any other that runs has marked its entries as consumed, so that none of them was found here. Passes
+        # within it end long before it does, and what they kept would add up: each checkpoint is such a pass.
+        while _to_empty and not any(sweep.retain or sweep.inputs is not None for sweep in list(running)):
             try:
                 node = _to_empty.pop()
             except IndexError:  # another thread took it
