@@ -19,6 +19,10 @@ extensions = [
     "sphinx_design",
 ]
 
+# The pages of the reference are made by docs/extensions; their formulas need no network.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+extensions += ["docs.extensions.reference", "sphinx-mathjax-offline"]
+
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3  # [text](page.md#heading)
 
@@ -36,6 +40,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_sidebars = {"index": []}
+html_context = {"default_mode": "auto"}  # the theme writes an error to the console if nothing is said
 html_theme_options = {
     "logo": {"text": "tapegrad"},
     "header_links_before_dropdown": 8,

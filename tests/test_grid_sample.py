@@ -67,3 +67,11 @@ def test_layouts_and_empty_operands() -> None:
     empty = tg.nn.functional.grid_sample(x[:, :0], grid, align_corners=True)
     assert empty.shape == (2, 0, 2, 3)
     assert tg.nn.functional.grid_sample(x, grid[:, :0], align_corners=True).shape == (2, 4, 0, 3)
+
+
+def test_dtypes_are_not_mixed() -> None:
+    """A kernel that read one of them as the other would leave its memory."""
+    x, grid = np.ones((1, 1, 3, 3)), np.zeros((1, 2, 2, 2))
+    for dtypes in ((np.float32, np.float64), (np.float64, np.float32), (np.float64, np.int64)):
+        with pytest.raises((RuntimeError, NotImplementedError), match="grid_sample"):
+            tg.nn.functional.grid_sample(x.astype(dtypes[0]), grid.astype(dtypes[1]), align_corners=True)

@@ -130,7 +130,7 @@ def _plain(data: Any) -> Any:
                 UserWarning,
                 stacklevel=3,
             )
-        return data._data
+        return data._looked_at()
     if isinstance(data, (list, tuple)) or (hasattr(data, "__getitem__") and _is_sequence(data)):
         return [_plain(item) for item in data]
     return data

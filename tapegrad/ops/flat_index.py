@@ -26,7 +26,7 @@ _FLAT: Final = np.array([[0, 5], [-1, 2]])
 
 
 def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> Tensor:
-    """Return indices of the flat tensor that count from its front, after a look at their range."""
+    """Return indices of the flat tensor, after a look at their range; those of a trace count from its front."""
     given = as_operand(index, call, "index", position)
     if given.dtype.kind not in "iu":
         raise RuntimeError(
@@ -34,6 +34,8 @@ def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> Tensor:
         )
     given._array()
     size, given = x.numel(), given if given.dtype == np.int64 else cast(given, np.int64)
+    if not given.is_traced and are_within(given, -size, size):
+        return given  # compiled code and NumPy count from the end themselves
     if are_within(given, 0, size):
         return given
     if are_within(given, -size, size):

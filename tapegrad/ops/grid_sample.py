@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import has_kernel
 from tapegrad.kernels.sampling import CUBIC, MODES, PADDING, sampling_address
@@ -174,11 +175,20 @@ def _some_places(shape: Shape, dtype: Any, rng: Any) -> np.ndarray:
         for shapes in (((2, 2, 3, 4), (2, 3, 2)), ((1, 2, 2, 3, 2), (1, 2, 3)))
         if mode != "bicubic" or len(shapes[0]) == 4
     ),
-    errors=(ErrorSample(lambda: xp.interpolated_at(None, None, "nearest", "zeros", True), TypeError, "grid_sample"),),
+    errors=(
+        ErrorSample(lambda: xp.interpolated_at(None, None, "nearest", "zeros", True), TypeError, "grid_sample"),
+        ErrorSample(
+            lambda: xp.interpolated_at(np.ones((1, 1, 2, 2)), np.ones((1, 1, 2), np.float32), "nearest", "zeros", True),
+            RuntimeError, "expected scalar type Double but found Float",
+        ),
+    ),
 )  # fmt: skip
 def interpolated_at(input: Any, at: Any, mode: str, padding: str, align: bool) -> Bound:
     """Interpolate images at places, whose coordinates count elements, that along the width first."""
     x, places = as_operand(input, "grid_sample", "input", 1), as_operand(at, "grid_sample", "grid", 2)
+    if x.dtype != places.dtype:
+        found, wanted = TORCH_NAMES[places.dtype.name], TORCH_NAMES[x.dtype.name]
+        raise RuntimeError(f"expected scalar type {wanted} but found {found}; grid_sample() does not promote")
     return Bound((x, places), {"mode": mode, "padding": padding, "align": align})
 
 

@@ -15,7 +15,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import movement, one_dim, sizes
+from tapegrad.ops.table.structural import integer, movement, one_dim, sizes
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.tensor import Tensor
@@ -159,6 +159,12 @@ def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
 def view_as(input: Any, other: Tensor) -> Tensor:
     """Give the elements the shape of another tensor without copying them; see `view`.
 
+    Parameters
+    ----------
+    input : Tensor
+    other : Tensor
+        Only its shape counts.
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -172,6 +178,12 @@ def view_as(input: Any, other: Tensor) -> Tensor:
 @composite((Sample(((2, 3), (3, 2))),), lambda input, other: input.reshape(other.shape))
 def reshape_as(input: Any, other: Tensor) -> Tensor:
     """Give the elements the shape of another tensor; see `reshape`.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    other : Tensor
+        Only its shape counts.
 
     Examples
     --------
@@ -262,7 +274,7 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
     x = as_operand(input, "unflatten", "input", 1)
     if not x.ndim:
         raise RuntimeError(f"unflatten: Dimension specified as {dim} but tensor has no dimensions")
-    place, lengths = one_dim("unflatten", x.ndim, dim), [length.__index__() for length in sizes]
+    place, lengths = one_dim("unflatten", x.ndim, dim), [integer("unflatten", "sizes", length) for length in sizes]
     own = x.shape[place]
     if not lengths:
         raise RuntimeError("unflatten: sizes must be non-empty")

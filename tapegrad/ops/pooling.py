@@ -17,6 +17,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, Sample, op_table
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
+from tapegrad.ops.table.structural import integer
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -45,10 +46,10 @@ def numbers(call: str, name: str, value: Any, n: int) -> Shape:
 
     Raises
     ------
-    RuntimeError
-        If there are others than one or `n`.
+    RuntimeError, TypeError
+        If there are others than one or `n`, or one is no integer.
     """
-    values = tuple(int(one) for one in value) if isinstance(value, (tuple, list)) else (int(value),)
+    values = tuple([integer(call, name, one) for one in (value if isinstance(value, (tuple, list)) else (value,))])
     if len(values) not in (1, n):
         raise RuntimeError(f"{call}: {name} must either be a single int, or a tuple of {n} ints; got {values}")
     return values * n if len(values) == 1 else values

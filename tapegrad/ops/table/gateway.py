@@ -55,7 +55,12 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
         If it is none of these.
     """
     if isinstance(value, Tensor):
-        value = views.renewed(value)
+        mode = modes.mode.value
+        if mode:
+            value = views.renewed(value)
+            tracer = modes.tracer() if mode & modes.INTERCEPTORS else None
+            if tracer is not None:
+                value = tracer.operand(value)
         return value if value.__class__ in OPERANDS else plain(value)
     if isinstance(value, np.generic):
         check_dtype(value.dtype)
@@ -283,7 +288,7 @@ def _check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
             if isinstance(rule, NotYet):
                 raise RuntimeError(f"derivative for {op.name} is not implemented: {rule.reason}")
     if op.real_only and any(layout.dtype.kind == "c" for layout in layouts):
-        raise RuntimeError(
+        raise NotImplementedError(
             f"{op.name} not implemented for complex tensors; take the real part or the absolute value first"
         )
     if op.check_dtypes:

@@ -20,7 +20,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         (("mps xpu is_ipu is_maia "
          "is_mtia is_vulkan is_xla ipu mtia record_stream "
          "get_device_module is_vulkan_available"), _CPU),
-        ("half float16 bfloat16 chalf complex32", "there is no half precision; use float32"),
+        ("half float16 bfloat16 chalf complex32 amp", "there is no half precision; use float32"),
         ("uint16 uint32 uint64", "there are no unsigned integers of this length; use int64"),
         (("sparse_coo_tensor to_sparse to_dense sparse sparse_mask coalesce is_coalesced "
          "dense_dim sparse_dim indices values smm sspaddmm hsmm hspmm dsmm saddmm spmm to_padded_tensor "
