@@ -255,3 +255,9 @@ def test_refused(T: Any, name: str) -> None:
 def test_refused_by_us_alone() -> None:
     with pytest.raises(RuntimeError, match=r"binomial\(\) expects count >= 0 and 0 <= prob <= 1"):
         tg.binomial(tg.ones(2), tg.tensor(2.0))
+
+
+@BOTH
+def test_where_of_a_condition_alone_is_where_it_holds(T: Any) -> None:
+    rows, columns = T.where(T.tensor([[True, False], [True, True]]))
+    assert (rows.tolist(), columns.tolist()) == ([0, 1, 1], [0, 0, 1])

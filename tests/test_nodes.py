@@ -484,3 +484,14 @@ def test_what_a_node_is_computed_from_once_it_is_freed():
     y.sum().backward()
     assert y.grad_fn.next_functions == ()
     assert y.grad_fn.name() == "MulBackward0"
+
+
+def test_names_of_indices(T):
+    x = T.ones(3, 4, requires_grad=True)
+    keys = (0, slice(1, 2), (slice(None), 0), (0, slice(1, None)), None, (..., -1), (slice(None), None, 0), ([0, 1],))
+    assert [type(x[key].grad_fn).__name__ for key in keys] == [
+        f"{name}Backward0" for name in ("Select", "Slice", "Select", "Slice", "Unsqueeze", "Select", "Select", "Index")
+    ]
+    assert x[:].grad_fn.name() == "SliceBackward0"
+    assert x[...].grad_fn.name() == "AliasBackward0"
+    assert x.view(12).grad_fn.name() == x.reshape(12).grad_fn.name() == "ViewBackward0"

@@ -13,7 +13,7 @@ from tapegrad.ops.table.gateway import constant
 from tapegrad.recording.plan import Plan
 from tapegrad.tape import traces, versions
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, Leaf, TapeNode, describe, order_of
-from tapegrad.tape.graph import short_name
+from tapegrad.tape.graph import name_of, short_name
 from tapegrad.tape.hooks import Packed, is_freed
 from tapegrad.tensor import Tensor, from_array
 
@@ -48,7 +48,7 @@ def saved_value(node: TapeNode, shown: str) -> Any:
             return _residual(node, plan, name) if name in plan.saved else None
     if shown in plan.attrs:
         return plan.attrs[shown]
-    raise AttributeError(f"{plan.op.node_name!r} object has no attribute '_saved_{shown}'", name=f"_saved_{shown}")
+    raise AttributeError(f"{name_of(node)!r} object has no attribute '_saved_{shown}'", name=f"_saved_{shown}")
 
 
 class SavedTensor:

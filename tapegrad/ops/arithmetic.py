@@ -175,8 +175,10 @@ def _method_where(input: Tensor, condition: Any, other: Any) -> Tensor:
 
 
 @public(method=_method_where, of=_where)
-def where(condition: Any, input: Any, other: Any) -> Tensor:
+def where(condition: Any, input: Any = None, other: Any = None) -> Tensor:
     """Choose elements of `input` where the condition holds, of `other` elsewhere.
+
+    Without these return the places where it holds: for each dimension a tensor of indices.
 
     Parameters
     ----------
@@ -200,6 +202,10 @@ def where(condition: Any, input: Any, other: Any) -> Tensor:
     >>> tg.where(x > 0, x, 0.0)
     tensor([0., 2.])
     """
+    if input is None and other is None:
+        from tapegrad.ops.finding import nonzero  # at call time: few programs look for places
+
+        return nonzero(condition, as_tuple=True)  # type: ignore[no-any-return]
     dtype = condition.dtype if isinstance(condition, Tensor) else np.asarray(condition).dtype
     if dtype != np.bool_:
         raise RuntimeError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,23 @@ def _view_step(plan: Plan, operand: int) -> Step | None:
     return None if any(item in COPIES for item in key) else view_step(plan, lambda x: _view(x, key))
 
 
+def _node_name(attrs: Mapping[str, Any]) -> str:
+    """Return PyTorch's name of the view that the last item of an index makes, as it takes them one by one."""
+    for item in reversed(attrs["key"]):
+        if item is None:
+            return "UnsqueezeBackward0"
+        if item.__class__ is int:
+            return "SelectBackward0"
+        if item.__class__ is tuple and item != WHOLE:
+            return "SliceBackward0"
+        if item in COPIES:
+            return "IndexBackward0"
+    return "SliceBackward0" if WHOLE in attrs["key"] else "AliasBackward0"
+
+
 _getitem = Op(
     name="getitem",
+    names_node=_node_name,
     operands=("x",),
     forward=_view,
     vjp=(lambda ct, key, x_shape: index_scatter_add(ct, (), key, x_shape),),

@@ -63,12 +63,13 @@ def reshaping(
     samples: Sequence[Sample],
     errors: Sequence[ErrorSample] = (),
     common: docs.Common = docs.MOVEMENT,
+    node_name: str = "",
 ) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., Tensor]]:
     """Make the op of a function whose result is its operand with another shape, the attribute ``shape``."""
     return movement(
         name, lambda x, shape: x.reshape(shape), lambda ct, x_shape: xp.reshape(ct, x_shape), same_view,
         attrs=("shape",), prepare_forward=lambda layouts, attrs: operator.methodcaller("reshape", attrs["shape"]),
-        oracle=oracle, samples=samples, errors=errors, common=common,
+        oracle=oracle, samples=samples, errors=errors, common=common, node_name=node_name,
     )  # fmt: skip
 
 
@@ -76,6 +77,7 @@ def reshaping(
 @reshaping(
     "reshape",
     lambda x, shape: np.reshape(x, shape),
+    node_name="ViewBackward0",
     samples=(
         Sample(((),), {"shape": (1, 1)}),
         Sample(((1,),), {"shape": ()}),

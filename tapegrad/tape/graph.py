@@ -176,7 +176,7 @@ def node_of(node: TapeNode | Leaf) -> Node:
         else:
             plan = node[PLAN_OBJECT]
             of = plan.attrs.get("node_class")
-            shown = _node_class(plan.op.node_name)(node) if of is None else of.of(node)
+            shown = _node_class(name_of(node))(node) if of is None else of.of(node)
         _nodes[id(node)] = shown
     return shown
 
@@ -190,8 +190,14 @@ def whole_node(node: TapeNode) -> TapeNode:
 
 def short_name(node: TapeNode) -> str:
     """Return how messages of PyTorch name a node: ``Exp`` for ``ExpBackward0``."""
-    name: str = node[PLAN_OBJECT].op.node_name
-    return name.removesuffix("0").removesuffix("Backward")
+    return name_of(node).removesuffix("0").removesuffix("Backward")
+
+
+def name_of(node: TapeNode) -> str:
+    """Return PyTorch's name of a node, which may depend on the attributes of the call."""
+    plan = node[PLAN_OBJECT]
+    name: str = plan.op.node_name if plan.op.names_node is None else plan.op.names_node(plan.attrs)
+    return name
 
 
 def edge_of(node: TapeNode | Leaf) -> tuple[Node, int]:

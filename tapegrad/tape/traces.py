@@ -10,13 +10,14 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tapegrad import errors
 from tapegrad.runtime import state
-from tapegrad.tape.entries import PLAN_OBJECT, TapeNode
+from tapegrad.tape.entries import TapeNode
+from tapegrad.tape.graph import name_of
 from tapegrad.tape.hooks import hooks_of, node_hooks
 from tapegrad.tape.versions import owner_of
 
@@ -78,7 +79,7 @@ def written_at(array: np.ndarray) -> str:
 
 def warn_of(node: TapeNode) -> None:
     """Tell where the operation was called whose derivative failed."""
-    name, lines = node[PLAN_OBJECT].op.node_name, called_at(node)
+    name, lines = name_of(node), called_at(node)
     told = f"Traceback of forward call that caused the error:\n{lines}" if lines else (
         "No forward pass information available. Enable detect anomaly during forward pass for more information."
     )  # fmt: skip
@@ -95,7 +96,7 @@ def modified(node: TapeNode, array: np.ndarray, saver: str | None, version: int,
 
 def checked(node: TapeNode, check_nan: bool, visit: Callable[[], Sequence[tuple[int, Tensor]]]) -> None:
     """Visit an entry in a backward pass; tell where its operation was called if that raises, or makes a nan."""
-    name: Any = node[PLAN_OBJECT].op.node_name
+    name = name_of(node)
     try:
         for operand, value in visit():
             if check_nan and np.isnan(value._data).any():

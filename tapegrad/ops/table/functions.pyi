@@ -2234,7 +2234,7 @@ def vsplit(
 def vstack(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:
     """Join tensors along dimension 0, vectors as rows of a matrix; see `cat`."""
 
-def where(condition: Any, input: Any, other: Any, *, out: Any = ...) -> Tensor:
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = ...) -> Tensor:
     """Choose elements of `input` where the condition holds, of `other` elsewhere."""
 
 def xlogy(input: Any, other: Any, *, out: Any = ...) -> Tensor:

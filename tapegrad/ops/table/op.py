@@ -233,6 +233,7 @@ class Op(_Frozen):
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None
     bind: Callable[..., Bound] | None = None
     check: Callable[[Bound], None] | None = None
+    names_node: Callable[[Mapping[str, Any]], str] | None = None
     results: tuple[str, ...] = ("out",)
     result_type: Callable[..., Any] | None = None
     file: str = _derived()  # that it stands in

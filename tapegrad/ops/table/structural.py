@@ -187,6 +187,7 @@ def movement(
     samples: Sequence[Sample],
     errors: Sequence[ErrorSample] = (),
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None,
+    node_name: str = "",
 ) -> Callable[[Attributes[P]], Function[P]]:
     """Make the op of a function that moves the elements of operand ``x`` and computes nothing.
 
@@ -199,7 +200,7 @@ def movement(
         From the operand, always an array, and, by name, the attributes. A view where that is possible.
     common : Common
         What the docstrings of the family have in common.
-    vjp, step, oracle, attrs, samples, errors, prepare_forward
+    vjp, step, oracle, attrs, samples, errors, prepare_forward, node_name
         As in `Op`; the oracle takes the arguments of the public function.
     """
 
@@ -218,6 +219,7 @@ def movement(
             samples=samples,
             errors=errors,
             prepare_forward=prepare_forward,
+            node_name=node_name,
         )
         return _published(op, attributes, docs.docstring(attributes.__doc__ or "", common), MAKES_VIEWS)
 
