@@ -229,5 +229,5 @@ def repeat_interleave(
             raise RuntimeError(f"Repeats must be non-negative, but repeat_interleave() got {count}")
         result: Tensor = _call_interleave(x, count, place)
         return result
-    counts = np.asarray(repeats._data) if isinstance(repeats, Tensor) else np.asarray(repeats)
+    counts = np.asarray(repeats._looked_at()) if isinstance(repeats, Tensor) else np.asarray(repeats)
     return getitem(x, index_at(place, _places(counts, x.shape[place])))

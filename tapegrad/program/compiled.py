@@ -21,6 +21,7 @@ from tapegrad.ops.creation import as_tensor
 from tapegrad.program.effects import Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, make_entry
 from tapegrad.program.limits import limited
+from tapegrad.program.names import paths_of
 from tapegrad.program.numpy_random import noticed_draws
 from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
@@ -130,7 +131,7 @@ class Compiled:
             self._give_up(key, versions)
             return None
         version = self._trace(*call, wanted)
-        if version.run.fused is None and not versions:
+        if version.run.code is None and not versions:
             # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
             self._versions[key] = None
             self._refused.append(version.run)
@@ -144,7 +145,7 @@ class Compiled:
 
     def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
         """Let the compiled entry call a version first, if it knows the classes of arguments and containers."""
-        if version.run.fused is None or not version.outside.is_served:
+        if version.run.code is None or not version.outside.is_served:
             return
         layouts = [version.program.layouts[number] for number in version.program.inputs]
         wanted, kinds, count = list(leaves), [], 0
@@ -208,11 +209,11 @@ class Compiled:
             returned[:] = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in own]), found
             return [own[place] for place in found]
 
-        outside = Outside()
+        outside, paths = Outside(), paths_of(self.function, given)
         with enable_grad(), noticed_draws(), limited(self._limit):
             program, captured = trace(call, [own._data for own in inputs], wanted, outside)
         program.limit = self._limit
-        outside.find_names(self.function)
+        outside.find_names(paths)
         count = len(inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         plain = not outside.has_effects and all(isinstance(own, Tensor) for own in outside.sources)

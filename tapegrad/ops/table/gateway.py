@@ -55,7 +55,12 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
         If it is none of these.
     """
     if isinstance(value, Tensor):
-        value = views.renewed(value)
+        mode = modes.mode.value
+        if mode:
+            value = views.renewed(value)
+            tracer = modes.tracer() if mode & modes.INTERCEPTORS else None
+            if tracer is not None:
+                value = tracer.operand(value)
         return value if value.__class__ in OPERANDS else plain(value)
     if isinstance(value, np.generic):
         check_dtype(value.dtype)

@@ -28,7 +28,7 @@ PLACES: dict[str, dict[str, str]] = {
         "error_functions": "erfc erfinv",
         "extrema": "amax amin argmax argmin max min",
         "extremes": "clamp_max clamp_min copysign fmax fmin heaviside nan_to_num nextafter",
-        "facts": "_is_view cpu cuda data_ptr element_size get_device is_contiguous is_inference is_nonzero is_pinned is_same_size is_shared is_signed ndimension nelement pin_memory share_memory_ storage_offset",
+        "facts": "_is_view cpu cuda data_ptr element_size get_device is_contiguous is_inference is_nonzero is_pinned is_same_size is_shared is_signed ndimension nelement pin_memory share_memory_ storage_offset stride",
         "fill": "new_empty new_full new_ones new_tensor new_zeros",
         "finding": "argwhere bincount nonzero nonzero_static",
         "flat_index": "index_put put take",
@@ -70,6 +70,7 @@ PLACES: dict[str, dict[str, str]] = {
         "shrink": "hardshrink",
         "spectrograms": "istft stft",
         "splitting": "chunk narrow select split split_with_sizes unbind",
+        "storages": "is_set_to set_ storage untyped_storage",
         "strided": "as_strided unfold",
         "topk": "msort topk",
         "transcendental": "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh cos cosh erf exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit rsqrt sigmoid sin sinh softplus sqrt tan tanh",
@@ -129,7 +130,7 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "properties": {
         "complex": "imag real",
-        "facts": "_version device is_cpu is_cuda itemsize nbytes output_nr",
+        "facts": "_version device is_cpu is_cuda is_meta is_mkldnn is_mps is_nested is_quantized is_sparse is_sparse_csr is_xpu itemsize layout nbytes output_nr",
         "permutations": "H T mH mT",
     },
     "reduces": {
@@ -309,6 +310,7 @@ PLACES: dict[str, dict[str, str]] = {
         "similarities": "cosine_similarity pairwise_distance",
         "spectrograms": "istft stft",
         "splitting": "chunk narrow select split split_with_sizes unbind",
+        "storages": "is_storage",
         "strided": "as_strided",
         "topk": "msort topk",
         "transcendental": "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh cos cosh erf exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit rsqrt sigmoid sin sinh sqrt tan tanh",
