@@ -17,6 +17,7 @@ from tapegrad.tape.entries import Leaf, TapeNode, leaf_at
 from tapegrad.tensor import Tensor
 
 _to_all_leaves: Final = Destination(None, create_graph=False, accumulate=True)
+_sweep_to_all_leaves: Final = _to_all_leaves.sweep
 
 
 def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
@@ -30,7 +31,7 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     if seed is None or node is None:
         return False
     if node.__class__ is list:
-        run_pass([node], [seed._data], None, retain, _to_all_leaves.sweep)
+        run_pass([node], [seed._data], None, retain, _sweep_to_all_leaves)
     else:  # a leaf, as results of functions that change nothing are
         _to_all_leaves.check_grad(root)
         _to_all_leaves.finish_leaf(root, seed.detach().clone())
