@@ -1,7 +1,7 @@
 """How `tapegrad.distributed.data_parallel` scales on this machine: ``python -m bench.distributed``.
 
 A step is value and gradient of a network's loss over a batch that is on the workers already; only the parameters are
-sent, and the gradients come back. The last column is what the model in docs/distributed.md says.
+sent, and the gradients come back. The last column is what the model in docs/howto/distributed.md says.
 """
 
 from __future__ import annotations

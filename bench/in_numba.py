@@ -1,7 +1,7 @@
 """A sampler and an optimiser as a whole in Numba's compiled code, against the same in Python, and in JAX.
 
-``python -m bench.in_numba`` prints the table of docs/numba.md. All three compute the same chain and the same minimum,
-which is checked before anything is timed.
+``python -m bench.in_numba`` prints the table of docs/howto/numba.md. All three compute the same chain and the same
+minimum, which is checked before anything is timed.
 """
 
 from __future__ import annotations

@@ -65,6 +65,18 @@ def test_sums_and_items(client: Any) -> None:
     np.testing.assert_allclose(slopes(X, Y[None]), np.cos(X) * Y[:, None], rtol=1e-13)
 
 
+def test_parts_of_an_argument_are_cut_each_in_its_way(client: Any) -> None:
+    def function(scale: Any, batch: Any) -> Any:
+        return (batch["x"] @ batch["w"] * scale + batch["y"].sum(0)).mean()
+
+    batch = {"x": np.arange(32.0).reshape(16, 2), "w": np.array([1.0, -2.0]), "y": np.arange(48.0).reshape(3, 16)}
+    dims = (None, {"x": 0, "w": None, "y": 1})
+    split = tg.distributed.data_parallel(function, client, dims, chunks=4)
+    assert float(split(2.0, batch)) == pytest.approx(float(function(2.0, batch)))
+    with pytest.raises(ValueError, match=r"in_dims must be like the arguments.*'x': \*.* but has \{'z': \*\}"):
+        tg.distributed.data_parallel(function, client, (None, {"z": 0}))(2.0, batch)
+
+
 def test_chunks_can_stay_on_the_workers(client: Any) -> None:
     x, y = tg.distributed.split(X, client, chunks=4), tg.distributed.split(Y, client, chunks=4)
     parallel = tg.distributed.data_parallel(step, client, (None, 0, 0))
@@ -127,7 +139,7 @@ def test_what_a_call_raises_is_raised(client: Any) -> None:
         (lambda c: tg.distributed.data_parallel(step, c, (None, 0))(W, X, Y), "in_dims has 2 entries, but there are 3"),
         (lambda c: tg.distributed.data_parallel(step, c, (None,) * 3)(W, X, Y), "there is no batch to split"),
         (lambda c: tg.distributed.data_parallel(step, c, (None, 0, 0))(W, X, Y[:9]), "50 in 8 chunks, 9 in 8 chunks"),
-        (lambda c: tg.distributed.data_parallel(step, c, 0, chunks=60)(W, X, Y), "the same length along dimension 0"),
+        (lambda c: tg.distributed.data_parallel(step, c, 0, chunks=60)(W, X, Y), "the same length where they are cut"),
         (lambda c: tg.distributed.data_parallel(len, c, 0, chunks=60)(X), "50 items cannot be split into 60 chunks"),
         (lambda c: tg.distributed.data_parallel(len, c)(tg.tensor(X).requires_grad_()), "require no grad"),
         (lambda c: tg.distributed.map(len, client=c), "needs at least one iterable"),

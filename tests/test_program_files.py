@@ -275,7 +275,7 @@ def test_flipped_bits_are_errors_or_other_programs() -> None:
     assert loaded < 100  # those in parts that nobody reads
 
 
-NUMBERS = ("-1", "0", "1", "2", "3", "7", "100", "-100", "1000000", "2147483648", "4611686018427387904")
+NUMBERS = ("-1", "0", "1", "2", "3", "7", "100", "-100", "1000000", "2147483648", "4611686018427387904", "1.5")
 
 
 def edited(text: str, rng: random.Random) -> str:
@@ -285,7 +285,7 @@ def edited(text: str, rng: random.Random) -> str:
     line, kind = lines[at], rng.random()
     if kind < 0.6:
         found = list(re.finditer(r"(?<![%\w.])-?\d+(?![\w.])", line))
-        new = rng.choice(NUMBERS)
+        new = rng.choice((*NUMBERS, "None", "(1, 2)"))
     elif kind < 0.8:
         found = list(re.finditer(r"(in\d+|c\d+|%\d+)\b", line))
         new = rng.choice(["in0", "in1", "c0", "%0", "%1", "%5"])

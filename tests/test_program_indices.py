@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.kernels.indexed import ARRAY
 from tapegrad.nn import functional as F  # noqa: N812
+from tapegrad.ops.indexing import index_gather
+from tapegrad.ops.table.index_values import index_values
 
 WEIGHT = tg.tensor([1.0, 2.0, 0.5], dtype=tg.float64)
 ONES = tg.ones(5, dtype=tg.float64)
@@ -62,3 +65,93 @@ def test_other_integers_in_the_next_call(name: str) -> None:
         np.testing.assert_allclose(value(x, k), function(x, k), rtol=1e-12, atol=1e-12)
         expected = tg.func.grad(lambda x, k: (function(x, k) ** 2).sum())(x, k)
         np.testing.assert_allclose(slope(x, k), expected, rtol=1e-10, atol=1e-10)
+
+
+SEVERAL: dict[str, Callable[[Any, Any], Any]] = {
+    "beside a number": lambda x, k: x[k[0], 1],
+    "beside a list": lambda x, k: x[[0, 1, 2], k[:3]],
+    "beside a slice": lambda x, k: x[1:4, k],
+    "behind an ellipsis": lambda x, k: x[..., k],
+    "two": lambda x, k: x[k, k],
+    "of two shapes": lambda x, k: x[k[:, None], k],
+    "with a new dimension": lambda x, k: x[k, None, k],
+    "beside a mask": lambda x, k: x[np.array([True, False, True, False, False]), k[:2]],
+    "from the end": lambda x, k: x[-k, k],
+    "a list of them": lambda x, k: x[[k[0], 4]],
+    "a list in a list": lambda x, k: x[[[k[0], 4], [1, k[2]]]],
+    "written": lambda x, k: _written(lambda x: x * 1, lambda k: (k, k))(x, k),
+    "written beside a number": lambda x, k: _written(lambda x: x * 1, lambda k: (0, k))(x, k),
+    "written to a view": lambda x, k: _written(lambda x: (x * 1)[1:], lambda k: (k, k))(x, k),
+    "rows that change places": lambda x, k: _swapped(x * 1, k[0]),
+}
+
+
+def _swapped(x: Any, row: Any) -> Any:
+    x[[row, 4]] = x[[4, row]]
+    return x
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_indices_of_which_some_are_computed(name: str) -> None:
+    function, rng = SEVERAL[name], np.random.default_rng(0)
+    functions = [
+        function,
+        tg.func.grad(lambda x, k: (function(x, k) ** 2).sum()),
+        tg.func.grad(lambda x, k: (tg.func.grad(lambda y: (function(y, k) ** 3).sum())(x) ** 2).sum()),
+    ]
+    for own in functions:
+        compiled = tg.compile(own)
+        for _ in range(4):
+            x, k = tg.tensor(rng.normal(size=(5, 3))), tg.tensor(rng.integers(0, 3, 5))
+            np.testing.assert_allclose(compiled(x, k), own(x, k), rtol=1e-10, atol=1e-10)
+        assert len(compiled.programs) == 1
+
+
+def test_numpy_on_computed_indices_is_a_guard() -> None:
+    """Whatever code of the library does with an array of indices, it is noticed."""
+    functions: dict[str, Callable[[Any], Any]] = {
+        "ufunc": lambda own: np.add(own, 1),
+        "operator": lambda own: own + 1,
+        "comparison": lambda own: np.where(own < 1, 0, 1),
+        "function": lambda own: np.sort(own),
+        "method": lambda own: own.copy(),
+        "slice": lambda own: own[::-1],
+        "copy": lambda own: np.array(own),
+        "index of another": lambda own: np.arange(10)[own],
+        "iteration": lambda own: np.array(list(own)),
+        "length": lambda own: np.arange(len(own)),
+        "attribute": lambda own: own.T,
+    }
+    for name, function in functions.items():
+
+        def use(x: Any, k: Any, function: Callable[[Any], Any] = function) -> Any:
+            return index_gather(x, (np.ascontiguousarray(function(index_values(k))),), (ARRAY,))
+
+        compiled = tg.compile(use)
+        for places in ([0, 1], [1, 0], [2, 1]):
+            x, k = tg.tensor([1.0, 2.0, 4.0, 8.0]), tg.tensor(places)
+            assert compiled(x, k).tolist() == use(x, k).tolist(), name
+
+
+OUTSIDE: dict[str, Callable[[Any, Any], Any]] = {
+    "index_select": lambda x, k: x.index_select(0, k),
+    "take": lambda x, k: x.take(k),
+    "gather": lambda x, k: x.gather(1, k[:, None]),
+    "cross_entropy": F.cross_entropy,
+    "cross_entropy, weight": lambda x, k: F.cross_entropy(x, k, weight=WEIGHT),
+    "multi_margin_loss": F.multi_margin_loss,
+    "one_hot": lambda x, k: F.one_hot(k, 3) * x,
+    "bincount": lambda x, k: tg.bincount(k, x[:, 0]),
+    "repeat_interleave": lambda x, k: x.repeat_interleave(k, 0),
+    "tensor": lambda x, k: x * tg.tensor(k)[:, None],
+    "embedding": lambda x, k: F.embedding(k, x, scale_grad_by_freq=True),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_integers_from_outside_that_are_written_to(name: str) -> None:
+    k, x = tg.zeros(5, dtype=tg.int64), tg.tensor(np.random.default_rng(0).normal(size=(5, 3)))
+    compiled = tg.compile(lambda x: OUTSIDE[name](x, k))
+    for places in ([0, 1, 2, 1, 0], [2, 1, 2, 0, 0], [1, 1, 2, 0, 2]):
+        k.copy_(tg.tensor(places))
+        np.testing.assert_allclose(compiled(x), OUTSIDE[name](x, k), rtol=1e-12)

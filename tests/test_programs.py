@@ -209,6 +209,6 @@ def test_torch(program: Program) -> None:
             seconds = [torch.zeros_like(own) for own in (*inputs, seed)]
         seconds = [(own + torch.zeros(())).numpy() for own in seconds]  # some are symbolic zeros
         found = second_gradients(problem, ct, weights)
-        # Some of PyTorch's are nan where ours are numbers, which finite differences hold: see docs/kinks.md.
+        # Some of PyTorch's are nan where ours are numbers, which finite differences hold: see docs/understand/kinks.md.
         seconds = [np.where(np.isnan(own), other, own) for own, other in zip(seconds, found, strict=True)]
         assert_near(found, seconds, dtype, "second order, input")

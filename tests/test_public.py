@@ -236,7 +236,7 @@ def test_defaults_of_functions_in_python_are_those_of_torch(module: str) -> None
         (tg, "exp_", "it is a method of tensors: x.exp_(...)"),
         (tg, "cudnn_convolution", "it is internal to PyTorch"),
         (tg.nn.functional, "max_pool2d_with_indices", "use return_indices=True"),
-        (tg, "frobnicate", "docs/ops.md lists what there is"),
+        (tg, "frobnicate", "docs/reference/ops.md lists what there is"),
     ],
 )
 def test_a_missing_name_says_what_is_meant(module: object, name: str, words: str) -> None:

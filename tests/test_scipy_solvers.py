@@ -1,6 +1,8 @@
 """`tapegrad.scipy` against SciPy with derivatives by hand."""
 
 import functools
+import math
+import warnings
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
@@ -106,8 +108,57 @@ def test_bounds():
     )  # fmt: skip
     np.testing.assert_allclose(tree.x["a"], [1.0, 2.0], atol=1e-5)
     assert tree.x["b"] == 1.0
-    with pytest.raises(ValueError, match="a bound must have the structure of x0"):
-        minimize(lambda p: p["a"] ** 2, {"a": 1.0}, bounds=({"b": 0.0}, {"b": 1.0}))
+    for bounds in (({"b": 0.0}, {"b": 1.0}), {"b": (0.0, 1.0)}, {"a": (0.0, 1.0, 2.0)}, {"a": 1.0}):
+        with pytest.raises(ValueError, match=r"like x0, \{'a': \*\}, or one such container with a pair"):
+            minimize(lambda p: p["a"] ** 2, {"a": 1.0}, bounds=bounds)
+
+
+@pytest.mark.parametrize(
+    ("x0", "bounds", "expected"),
+    [
+        ({"a": np.zeros(2), "b": 1.0}, {"a": (-1.0, 0.5), "b": (0.0, 9.0)}, [0.5, 0.5, 5.0]),
+        ({"a": np.zeros(2), "b": 1.0}, {"a": (np.zeros(2), np.array([1.0, 2.0])), "b": None}, [1.0, 2.0, 5.0]),
+        ({"b": 1.0, "a": np.zeros(2)}, {"a": (None, 1.0), "b": (2.0, None)}, [1.0, 1.0, 5.0]),
+        ({"a": np.zeros(2), "b": 1.0}, [(0.0, 1.0), (0.0, 2.0), (0.0, 3.0)], [1.0, 2.0, 3.0]),
+        ([np.zeros(2), 1.0], [(0.0, 1.0), (0.0, 2.0)], [1.0, 1.0, 2.0]),
+    ],
+)
+def test_bounds_of_containers(x0, bounds, expected):
+    def distance(p):
+        a, b = (p["a"], p["b"]) if isinstance(p, dict) else p
+        return ((a - 3.0) ** 2).sum() + (b - 5.0) ** 2
+
+    x = minimize(distance, x0, bounds=bounds).x
+    found = [x["a"], x["b"]] if isinstance(x, dict) else x
+    np.testing.assert_allclose(np.concatenate([np.ravel(own) for own in found]), expected, atol=1e-5)
+
+
+def test_numbers_of_python_have_no_derivative():
+    def lost(x):
+        return sum(math.sin(float(own)) ** 2 for own in x)
+
+    x0 = np.array([0.1, 0.3, 0.2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a tensor is converted to a number
+        with pytest.raises(ValueError, match=r"minimize.*lost looks at its unknowns"):
+            minimize(lost, x0)
+        with pytest.raises(ValueError, match=r"least_squares.*looks at its unknowns"):
+            least_squares(lambda x: [math.sin(float(own)) for own in x], x0)
+        np.testing.assert_allclose(minimize(lost, x0, method="Nelder-Mead").x, 0.0, atol=1e-3)
+    assert minimize(lambda x: 3.0, x0).success
+    np.testing.assert_allclose(minimize(lambda x: (x * x).sum() if x[0] > -9 else 0.0, x0).x, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["RK45", "DOP853", "BDF"])
+def test_complex_states(method):
+    def slope(t, y):
+        return [2j * y[0], 1j - y[1] * y[0]]
+
+    ours = solve_ivp(slope, (0.0, 1.0), [1.0 + 0j, 2.0], method=method)
+    theirs = scipy.integrate.solve_ivp(slope, (0.0, 1.0), [1.0 + 0j, 2.0], method=method)
+    np.testing.assert_allclose(ours.y, theirs.y, rtol=1e-9)
+    with pytest.raises(TypeError, match="y0 must have numbers"):
+        solve_ivp(slope, (0.0, 1.0), ["a", "b"])
 
 
 def circle(x):

@@ -1,4 +1,4 @@
-"""The last section of docs/kinks.md: the points at which an op of the table states its gradient."""
+"""The last section of docs/understand/kinks.md: the points at which an op of the table states its gradient."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from tapegrad.ops.table.op import Op, op_table
 
-PAGE = "docs/kinks.md"
+PAGE = "docs/understand/kinks.md"
 HEADING = "## Points that the table states\n"
 HEAD = """
 Each row of the op table may name points with the gradient there, as `special`; tests hold rules and kernels to them.

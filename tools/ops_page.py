@@ -1,4 +1,4 @@
-"""The page docs/ops.md: every public function with what is known of it, as `python -m tools.stubs` writes it."""
+"""The page docs/reference/ops.md: every public function and what is known of it; `python -m tools.stubs` writes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ table; tests hold it to that.
   arrays of NumPy; a *composite* of ops; *data*: no gradient.
 - **Orders**: to which order derivatives are tested: by finite differences to the second, where PyTorch is installed
   against it to the third.
-- **Kinks**: points at which the op states the gradient; [Kinks](kinks.md) has the choices.
+- **Kinks**: points at which the op states the gradient; [Kinks](../understand/kinks.md) has the choices.
 """
 
 

@@ -3,8 +3,8 @@
 Editors and type checkers do not run code, so that they know nothing of lists that are made from a table. The stubs say
 what a module or a class gets: `tapegrad`, `tapegrad.linalg` and other modules that have public functions, none of
 which have other code, and the methods of Tensor, as a base class that exists for type checkers only. What the examples
-in docstrings of ops print is written down too, so that it is not computed at each import; and docs/ops.md is the table
-itself, for readers, and the last section of docs/kinks.md has its points.
+in docstrings of ops print is written down too, so that it is not computed at each import; docs/reference/ops.md is the
+table itself, for readers, and the last section of docs/understand/kinks.md has its points.
 """
 
 from __future__ import annotations

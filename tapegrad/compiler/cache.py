@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from types import MappingProxyType, SimpleNamespace
@@ -221,7 +222,7 @@ def _linker() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     # We try names, each right on one kind of system, as ctypes.util.find_library runs a compiler.
-    for name in ("libm.so.6", "libm.so", "libSystem.B.dylib", "msvcrt.dll"):
+    for name in ("libm.so.6", "libm.so", "libSystem.B.dylib", "ucrtbase.dll"):
         try:
             llvm.load_library_permanently(name)
             break
@@ -236,6 +237,8 @@ def _link(code: bytes, symbol: str = jit.SYMBOL, imports: Mapping[str, int] = Ma
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
+    if sys.platform == "win32":
+        builder.import_symbol("_fltused", 1)  # says that the code has floating numbers; nobody reads it
     for name, address in imports.items():
         builder.import_symbol(name, address)
     try:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm
 
-from tapegrad.compiler.assembly import ALLOWED, JitError, target_machine, undefined_symbols
+from tapegrad.compiler.assembly import ALLOWED, JitError, target_machine
+from tapegrad.compiler.object_files import undefined_symbols
 
 __all__ = ["assemble_module"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from distributed import Client, Future
 
 from tapegrad.distributed import workers
-from tapegrad.func.trees import flatten, rebuild, structure, tree_map
+from tapegrad.func.trees import broadcast, flatten, rebuild, structure, tree_map
 from tapegrad.program.program import Program
 from tapegrad.tensor import Tensor
 
@@ -60,7 +60,12 @@ def split(value: Any, client: Client, chunks: int = 8, dim: int = 0) -> Split:
     ...     (x.lengths, float(total(x)))
     ((3, 3, 2, 2), 45.0)
     """
-    parts = _parts(_plain(value), chunks, dim)
+    return _split_along(value, client, chunks, dim)
+
+
+def _split_along(value: Any, client: Client, chunks: int, dims: Any) -> Split:
+    """Cut an argument along dimensions, of which there is one for all its arrays, or for each; None leaves it whole."""
+    parts = _parts(_plain(value), chunks, dims)
     futures = [_placed(part, client) for part, _ in parts]
     return Split(tuple(futures), tuple(length for _, length in parts), (parts[0][0], parts[-1][0]))
 
@@ -74,18 +79,26 @@ def _placed(value: Any, client: Client) -> Future[Any]:
         return client.submit(workers.hold, value, pure=False)
 
 
-def _parts(value: Any, chunks: int, dim: int) -> list[tuple[Any, int]]:
-    leaves = [np.asarray(leaf) for leaf in flatten(value)]
-    lengths = {leaf.shape[dim] if leaf.ndim > max(dim, -dim - 1) else None for leaf in leaves}
+def _parts(value: Any, chunks: int, dims: Any) -> list[tuple[Any, int]]:
+    leaves, along = [np.asarray(leaf) for leaf in flatten(value)], broadcast(dims, value)
+    if along is None:
+        raise ValueError(f"in_dims must be like the arguments, {structure(value)}, but has {structure(dims)}")
+    cut = [(leaf, dim) for leaf, dim in zip(leaves, along, strict=True) if dim is not None]
+    lengths = {leaf.shape[dim] if leaf.ndim > max(dim, -dim - 1) else None for leaf, dim in cut}
     if len(lengths) != 1 or None in lengths:
-        shapes = ", ".join(str(leaf.shape) for leaf in leaves)
-        raise ValueError(f"arrays of a batch have the same length along dimension {dim}, but got shapes {shapes}")
-    if leaves[0].shape[dim] < chunks:
-        raise ValueError(f"{leaves[0].shape[dim]} items cannot be split into {chunks} chunks; give chunks=")
-    cut = [np.array_split(leaf, chunks, axis=dim) for leaf in leaves]
+        shapes = ", ".join(f"{leaf.shape} along {dim}" for leaf, dim in cut)
+        raise ValueError(f"arrays of a batch have the same length where they are cut, but got shapes {shapes}")
+    length = next(own for own in lengths if own is not None)
+    if length < chunks:
+        raise ValueError(f"{length} items cannot be split into {chunks} chunks; give chunks=")
+    columns = [
+        [leaf] * chunks if dim is None else np.array_split(leaf, chunks, axis=dim)
+        for leaf, dim in zip(leaves, along, strict=True)
+    ]
+    counts = [len(own) for own in np.array_split(np.empty(length), chunks)]
     return [
-        (rebuild(value, [np.ascontiguousarray(column[i]) for column in cut]), cut[0][i].shape[dim])
-        for i in range(chunks)
+        (rebuild(value, [np.ascontiguousarray(column[i]) for column in columns]), count)
+        for i, count in enumerate(counts)
     ]
 
 
@@ -108,7 +121,7 @@ def _plain(value: Any) -> Any:
 def data_parallel(
     function: Callable[..., Any],
     client: Client,
-    in_dims: int | Sequence[int | None] = 0,
+    in_dims: int | Sequence[Any] = 0,
     *,
     chunks: int = 8,
     reduce: str = "mean",
@@ -123,7 +136,8 @@ def data_parallel(
         compile it once.
     client : distributed.Client
     in_dims : int or sequence, default 0
-        For each argument the dimension that is cut, None for one that all chunks get whole, e.g. parameters.
+        For each argument the dimension that is cut, None for one that all chunks get whole, e.g. parameters. In the
+        place of a number may stand a container like the argument, as for `tapegrad.func.vmap`.
     chunks : int, default 8
         Into how many parts a batch is cut. Results depend on it in their last bits, not on the number of workers.
     reduce : {"mean", "sum", "concat"}, default "mean"
@@ -207,16 +221,18 @@ class DataParallel:
         total = sum(lengths)
         return tree_map(lambda leaf: leaf / total if is_mean else leaf, parts[0].result())
 
-    def _dims(self, count: int) -> list[int | None]:
-        dims = [self.in_dims] * count if isinstance(self.in_dims, int) else list(self.in_dims)
+    def _dims(self, count: int) -> list[Any]:
+        """Return how each argument is cut: None for one that is not."""
+        dims: list[Any] = [self.in_dims] * count if isinstance(self.in_dims, int) else list(self.in_dims)
         if len(dims) != count:
             raise ValueError(f"in_dims has {len(dims)} entries, but there are {count} arguments")
+        dims = [None if all(own is None for own in flatten(dim)) else dim for dim in dims]
         if all(dim is None for dim in dims):
             raise ValueError("in_dims is None for each argument, so there is no batch to split")
         return dims
 
-    def _split(self, arg: Any, dim: int) -> Split:
-        return arg if isinstance(arg, Split) else split(arg, self.client, self.chunks, dim)
+    def _split(self, arg: Any, dims: Any) -> Split:
+        return arg if isinstance(arg, Split) else _split_along(arg, self.client, self.chunks, dims)
 
     def _digest(self, arguments: list[Any]) -> str:
         """Return the name of the program for such arguments; bring it to the workers if they do not have it."""

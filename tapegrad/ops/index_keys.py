@@ -16,7 +16,7 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.kernels.indexed import ARRAY
-from tapegrad.ops.table.index_values import are_within, index_values
+from tapegrad.ops.table.index_values import TracedIndices, are_within, index_values, stretched
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
@@ -53,22 +53,16 @@ def numpy_index(key: Key, index_arrays: tuple[np.ndarray, ...] = ()) -> tuple[An
 def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, ...]]:
     """Return the key of an index, and copies of its arrays: later changes of the user's do not matter."""
     key: list[Any] = []
-    arrays: list[np.ndarray] = []
-    for item in items:
+    arrays: list[Any] = []  # or `TracedIndices`
+    items = tuple([_joined(item) if item.__class__ is list else item for item in items])
+    for place, item in enumerate(items):
         kind = item.__class__
         if kind is int:
             key.append(_in_range(item))
         elif item is None or item is Ellipsis:
             key.append(item)
-        elif isinstance(item, Tensor) and item.is_traced and item.dtype.kind in "iu" and _is_alone(items):
-            dim = _dim_at(x, items)
-            length = x.shape[dim]
-            if not are_within(item, -length, length):
-                values = np.asarray(item._data)
-                bad = values[(values < -length) | (values >= length)].flat[0]
-                error = IndexError(f"index {bad} is out of bounds for axis {dim} with size {length}")
-                raise in_words_of_torch(error, x)
-            arrays.append(index_values(xp.cast(item, np.dtype(np.int64))))
+        elif isinstance(item, Tensor) and item.is_traced and item.dtype.kind in "iu":
+            arrays.append(_of_traced(x, items, place))
             key.append(ARRAY)
         elif kind is slice:
             key.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
@@ -98,29 +92,56 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
         key = [ARRAY if item.__class__ is int else item for item in key]
     if any(own.shape != arrays[0].shape for own in arrays):
         try:
-            arrays = list(np.broadcast_arrays(*arrays))
+            shape = np.broadcast_shapes(*[own.shape for own in arrays])
+            arrays = [stretched(own, shape) for own in arrays]
         except ValueError:
             raise IndexError(
                 "shape mismatch: indexing tensors could not be broadcast together with shapes "
                 + ", ".join(str(list(array.shape)) for array in arrays)
             ) from None
-    return tuple(key), tuple([np.asarray(array, order="C") for array in arrays])
+    index_arrays: Any = [own if isinstance(own, TracedIndices) else np.asarray(own, order="C") for own in arrays]
+    return tuple(key), tuple(index_arrays)
 
 
-def _is_alone(items: tuple[Any, ...]) -> bool:
-    """Whether an index has one array of integers, and beside it slices, new dimensions and an Ellipsis only."""
-    return len([item for item in items if item is not None and item is not Ellipsis and type(item) is not slice]) == 1
+def _joined(items: list[Any]) -> Any:
+    """Return a list of an index, as a tensor if integers of a traced function stand in it."""
+    parts = [_joined(item) if item.__class__ is list else item for item in items]
+    if not any(isinstance(item, Tensor) and item.is_traced for item in parts):
+        return items
+    whole = [item if isinstance(item, Tensor) else np.asarray(item) for item in parts]
+    if any(item.dtype.kind not in "iu" for item in whole):
+        return items
+    return xp.stack([xp.cast(item, np.dtype(np.int64)) for item in whole])
 
 
-def _dim_at(x: Tensor, items: tuple[Any, ...]) -> int:
-    """Return the dimension that an index's only array stands for."""
-    taken = [item for item in items if item is not None]
-    place = next(place for place, item in enumerate(taken) if isinstance(item, Tensor))
-    behind = any(item is Ellipsis for item in taken[:place])
-    dim = x.ndim - (len(taken) - place) if behind else place
+def _of_traced(x: Tensor, items: tuple[Any, ...], place: int) -> Any:
+    """Return the array of integers at a place of an index, after a look at their range."""
+    item, dim = items[place], _dim_at(x, items, place)
+    length = x.shape[dim]
+    if not are_within(item, -length, length):
+        values = np.asarray(item._data)
+        bad = values[(values < -length) | (values >= length)].flat[0]
+        raise in_words_of_torch(IndexError(f"index {bad} is out of bounds for axis {dim} with size {length}"), x)
+    return index_values(xp.cast(item, np.dtype(np.int64)))
+
+
+def _dim_at(x: Tensor, items: tuple[Any, ...], place: int) -> int:
+    """Return the dimension of the tensor that the item at a place of an index stands for."""
+    dims = [_n_dims(item) for item in items]
+    behind = any(item is Ellipsis for item in items[:place])
+    dim = x.ndim - sum(dims[place:]) if behind else sum(dims[:place])
     if not 0 <= dim < x.ndim:
         raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
     return dim
+
+
+def _n_dims(item: Any) -> int:
+    """Return how many dimensions of a tensor an item of an index takes."""
+    if item is None or item is Ellipsis or isinstance(item, (bool, np.bool_)):
+        return 0
+    mask = item if isinstance(item, (Tensor, np.ndarray)) else np.asarray(item) if item.__class__ is list else None
+    is_mask = mask is not None and (mask.dtype == np.bool_ or (mask.dtype == np.uint8 and isinstance(mask, Tensor)))
+    return mask.ndim if is_mask else 1  # type: ignore[union-attr]
 
 
 def _mask_of_bytes(array: np.ndarray) -> np.ndarray:
@@ -192,4 +213,4 @@ def index_arrays_of(call: str, arrays: tuple[np.ndarray, ...], key: Key) -> tupl
         shape = np.broadcast_shapes(*[own.shape for own in arrays])
     except ValueError as error:
         raise IndexError(f"{call}(): {error}") from None
-    return tuple([np.array(np.broadcast_to(own, shape), np.int64, order="C") for own in arrays])
+    return tuple([stretched(own, shape) for own in arrays])

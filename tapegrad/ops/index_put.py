@@ -99,7 +99,8 @@ def encode(x: Tensor, key: Any) -> tuple[Key, tuple[np.ndarray, ...]]:
 
 def chosen_shape(shape: tuple[int, ...], index_arrays: tuple[np.ndarray, ...], key: Key) -> tuple[int, ...]:
     """Return the shape of what a key and its arrays choose."""
-    chosen: np.ndarray = np.broadcast_to(np.False_, shape)[numpy_index(key, index_arrays)]
+    zeros = tuple([own if own.__class__ is np.ndarray else np.zeros(own.shape, np.int64) for own in index_arrays])
+    chosen: np.ndarray = np.broadcast_to(np.False_, shape)[numpy_index(key, zeros)]
     return chosen.shape
 
 

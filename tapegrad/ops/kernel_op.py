@@ -79,7 +79,7 @@ def kernel_op(
     Notes
     -----
     Operands with a gradient, and the result, are all of one dtype, ``float32`` or ``float64``; operands without keep
-    theirs. Operations whose derivatives are written as ops have all of them: see docs/add_an_op.md.
+    theirs. Operations whose derivatives are written as ops have all of them: see docs/develop/add_an_op.md.
 
     Examples
     --------

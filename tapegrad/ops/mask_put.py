@@ -21,7 +21,7 @@ MASKED: Final = ("mask",)  # the key of such a write
 
 def whole_mask(x: Tensor, key: Any) -> np.ndarray | None:
     """Return an index as an array if it is a mask of a tensor's shape."""
-    mask = key._data if isinstance(key, Tensor) else key
+    mask = key._looked_at() if isinstance(key, Tensor) else key
     if mask.__class__ is np.ndarray and mask.dtype == np.bool_ and mask.shape == x.shape and mask.flags.c_contiguous:
         return mask
     return None

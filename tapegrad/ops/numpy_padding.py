@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -39,7 +40,7 @@ def _pads(pad_width: Any, ndim: int) -> Pads:
     both = [(own, own) if np.ndim(own) == 0 else own for own in pairs]
     if any(length < 0 for pair in both for length in pair):
         raise ValueError("index can't contain negative values")
-    return tuple((low.__index__(), high.__index__()) for low, high in both)
+    return tuple((operator.index(low), operator.index(high)) for low, high in both)
 
 
 def pad_of_numpy(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Tensor:

@@ -47,7 +47,7 @@ def plain(value: Any) -> Any:
 def values(value: Any) -> Any:
     """Return an argument with the data in place of tensors, also of those that require grad."""
     if isinstance(value, Tensor):
-        return value._data
+        return value._looked_at()
     return type(value)(map(values, value)) if isinstance(value, (list, tuple)) else value
 
 

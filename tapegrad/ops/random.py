@@ -77,6 +77,7 @@ def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Ca
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: bool = False,
+        memory_format: Any = None,
     ) -> Tensor:
         kind = input.dtype if dtype is None else np.dtype(dtype)
         return drawn(f"{name}_like", input.shape, generator, kind, requires_grad, device)
@@ -214,7 +215,7 @@ def normal(
     """
     if any(isinstance(value, Tensor) and value.is_traced for value in (mean, std)):
         return _normal_of_tensors(mean, std, size, generator, dtype)
-    arrays = [np.asarray(value._data if isinstance(value, Tensor) else value) for value in (mean, std)]
+    arrays = [np.asarray(value._looked_at() if isinstance(value, Tensor) else value) for value in (mean, std)]
     if np.any(arrays[1] < 0):
         raise RuntimeError(f"normal expects std >= 0.0, but found std {arrays[1].min()}")
     shape = np.broadcast_shapes(*(a.shape for a in arrays)) if size is None else shape_of("normal", (size,))
@@ -268,7 +269,7 @@ def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
                 raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true; bernoulli() takes probabilities")
             shape = input.shape
             return xp.cast(drawn_by(generator, lambda rng: rng.random(shape)) < input, input.dtype)  # type: ignore[no-any-return]
-    chance = np.asarray(input._data if isinstance(input, Tensor) else input)
+    chance = np.asarray(input._looked_at() if isinstance(input, Tensor) else input)
     if not np.all((chance >= 0) & (chance <= 1)):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true; bernoulli() takes probabilities")
     return drawn_by(generator, lambda rng: (rng.random(chance.shape) < chance).astype(chance.dtype))

@@ -336,7 +336,7 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
     total = scatter_add(start, dim, index, src)
     if reduce == "sum":
         return total
-    array = np.asarray(index._data if isinstance(index, Tensor) else index)
+    array = np.asarray(index._looked_at() if isinstance(index, Tensor) else index)
     counts = np.full(total.shape, float(include_self))
     counts = _scatter_by_numpy(counts, array, 1.0, one_dim("scatter_reduce", total.ndim, dim), "sum")
     counts = np.maximum(counts, 1).astype(total.dtype)

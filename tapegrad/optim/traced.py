@@ -42,10 +42,18 @@ def trace_step(
     _, *changes = head(group)
     plain = [changes[0] == 0.0, changes[1] == 1.0]
 
+    stepped = [param for param in params if param._grad is not None and param in states]
+    owners, names = [states[param] for param in stepped], (*update.reads.numbers, *update.reads.states)
+    held = [own.get(name) for own in owners for name in names]
+
     def is_same() -> bool:
         _, decay, shrink = head(group)
         own = group["params"]
         if choose(group) is not formula or len(own) != len(params) or not all(map(operator.is_, own, params)):
+            return False
+        if not all(map(operator.is_, map(states.get, stepped), owners)):
+            return False
+        if not all(map(operator.is_, [own.get(name) for own in owners for name in names], held)):
             return False
         return [decay == 0.0, shrink == 1.0] == plain and all(group[name] is flags[name] for name in flags)
 
@@ -55,7 +63,7 @@ def trace_step(
             tracer.accumulated(param)  # it has to be so in other calls, too
         elif param.dtype.kind == "c":
             raise RuntimeError("updates of complex parameters are not traced: call step() outside of the function")
-        elif any(states.get(param, {}).get(name) is None for name in (*update.reads.numbers, *update.reads.states)):
+        elif any(states.get(param, {}).get(name) is None for name in names):
             tracer.postpone()
     with modes.no_grad():
         values = tracer.read(lambda: np.array([*head(group), *values_of(update, group)], np.float64))

@@ -17,6 +17,7 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.ops.table.gateway import compute, constant, raw_data
+from tapegrad.ops.table.index_values import TracedIndices
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape.entries import FIRST_OPERAND, MAX_SAVED, TapeNode
@@ -154,13 +155,13 @@ def _rule_of(names: tuple[str, ...]) -> Callable[..., Any]:
 
 
 def _rule_of_many(
-    ct: Any, batch: Batch, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool], index_arrays: Sequence[np.ndarray]
+    ct: Any, batch: Batch, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool], index_arrays: Sequence[Any]
 ) -> tuple[Any, ...]:
     """Do as the rule of a few operands; the arrays of many are kept as arrays of indices are."""
     node, is_recorded = entry
     operands = []
     for place, data in enumerate(index_arrays):
-        operand = constant(data, layout_of(data))
+        operand = data.tensor if isinstance(data, TracedIndices) else constant(data, layout_of(data))
         parent = node[FIRST_OPERAND + place]
         if is_recorded and parent is not None:
             operand._node, operand._layout = parent, operand._layout.tracked

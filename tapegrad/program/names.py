@@ -1,73 +1,122 @@
-"""Names through which a function finds tensors from outside: variables around it, and global ones.
+"""Names through which a function finds tensors from outside: variables around it, and what these contain.
 
 A tensor that stands behind such a name may be another one in the next call.
 """
 
 from __future__ import annotations
 
+import functools
 import types
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
+_MOST: Final = 10_000  # objects that are looked into
+
 
 class Name(NamedTuple):
-    """A variable.
+    """A variable, an attribute, or an element of a list or dict.
 
     Attributes
     ----------
-    holder : dict or cell
-    key : str
-        Of a dictionary.
+    holder : dict, list, tuple, class or cell
+    key : str or int
+        Of a container.
     """
 
     holder: Any
-    key: str
+    key: Any
 
     def value(self) -> Any:
         """Return what stands behind the name; None if nothing does."""
-        if self.holder.__class__ is dict:
-            return self.holder.get(self.key)
+        holder = self.holder
+        if isinstance(holder, dict):
+            return holder.get(self.key)
+        if isinstance(holder, (list, tuple)):
+            return holder[self.key] if self.key < len(holder) else None
+        if isinstance(holder, type):
+            return vars(holder).get(self.key)
         try:
-            return self.holder.cell_contents
+            return holder.cell_contents
         except ValueError:  # deleted
             return None
 
+    def put(self, value: Any) -> None:
+        """Let something stand behind the name."""
+        if isinstance(self.holder, types.CellType):
+            self.holder.cell_contents = value
+        elif isinstance(self.holder, type):
+            setattr(self.holder, self.key, value)
+        else:
+            self.holder[self.key] = value
 
-def names_of(function: Callable[..., Any]) -> dict[int, Name]:
-    """Return the names of tensors that a function, and functions that it names, may look up; by their identity."""
-    found: dict[int, Name] = {}
+
+#: Names one behind the other: what stands behind each but the last holds the next one.
+Path = tuple[Name, ...]
+
+
+def paths_of(function: Callable[..., Any], arguments: Iterable[Any] = ()) -> dict[int, tuple[Tensor, list[Path]]]:
+    """Return the tensors that a function may look up, and the paths to each, by their identity.
+
+    It looks into variables of the function and of functions that it names, into lists, tuples, dicts and objects among
+    them and among its arguments, but for modules of networks: see `tapegrad.program.watched`.
+    """
+    found: dict[int, tuple[Tensor, list[Path]]] = {}
     seen: set[int] = set()
-    left: list[Any] = [function]
-    while left:
-        own = left.pop()
-        own = getattr(own, "__func__", own)
-        own = getattr(own, "__wrapped__", own)
-        if id(own) in seen or not isinstance(own, types.FunctionType):
-            continue
-        seen.add(id(own))
-        for name in _names(own):
-            value = name.value()
-            if isinstance(value, Tensor):
-                found.setdefault(id(value), name)
-            elif callable(value) and not _is_ours(value):
-                left.append(value)
+    left: list[tuple[Any, Path]] = [(function, ())]
+    left += [(own, ()) for own in arguments]
+    for value, path in left:  # it grows
+        if isinstance(value, Tensor):
+            found.setdefault(id(value), (value, []))[1].extend([path] if path else [])
+        elif id(value) not in seen and len(seen) < _MOST:
+            seen.add(id(value))
+            left += [(name.value(), (*path, name) if is_held else (name,)) for name, is_held in _names_in(value)]
     return found
 
 
-def _names(function: types.FunctionType) -> Iterator[Name]:
-    for key, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        yield Name(cell, key)
+def _names_in(value: Any) -> Iterator[tuple[Name, bool]]:
+    """Return the names in an object, and whether what stands behind them is found there only."""
+    if isinstance(value, dict):
+        yield from [(Name(value, key), True) for key in value] if len(value) <= _MOST else ()
+    elif isinstance(value, (list, tuple)):
+        yield from [(Name(value, place), True) for place in range(len(value))] if len(value) <= _MOST else ()
+    elif isinstance(value, types.MethodType):
+        yield from _held(value.__self__, value.__func__)
+    elif isinstance(value, functools.partial):
+        yield from _held(value.func, value.args, value.keywords)
+    elif hasattr(value, "__wrapped__"):
+        yield from _held(value.__wrapped__)
+    elif isinstance(value, types.FunctionType):
+        yield from [(name, False) for name in _variables(value)]
+    elif not isinstance(value, types.ModuleType) and not _is_ours(value) and not hasattr(value, "_kinds"):
+        own = getattr(value, "__dict__", None)
+        if own.__class__ is dict:
+            yield from [(Name(own, key), True) for key in own]
+
+
+def _held(*parts: Any) -> Iterator[tuple[Name, bool]]:
+    """Return names of parts that are always the same."""
+    yield from [(Name(parts, place), False) for place in range(len(parts))]
+
+
+def _variables(function: types.FunctionType) -> Iterator[Name]:
     codes = [function.__code__]
-    while codes:
-        code = codes.pop()
-        for key in code.co_names:
-            if key in function.__globals__:
-                yield Name(function.__globals__, key)
+    for code in codes:  # it grows
         codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    words = {key: None for code in codes for key in code.co_names}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    names = [Name(cell, key) for key, cell in cells]
+    if not _is_ours(function):
+        names += [Name(function.__globals__, key) for key in words if key in function.__globals__]
+    yield from names
+    for held in [name.value() for name in names]:
+        if isinstance(held, (types.ModuleType, type)) and not _is_ours(held):
+            holder = held if isinstance(held, type) else vars(held)
+            yield from [Name(holder, key) for key in words if key in vars(held)]
 
 
 def _is_ours(value: Any) -> bool:
-    return (getattr(value, "__module__", None) or "").partition(".")[0] in ("tapegrad", "numpy", "builtins")
+    module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return (module or "").partition(".")[0] in ("tapegrad", "numpy", "scipy", "builtins", "types", "functools")

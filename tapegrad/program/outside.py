@@ -17,8 +17,10 @@ from tapegrad import modes
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.effects import Drawn, GradOf, NewGrad, Outside, Postponed, Read, Source
 from tapegrad.program.traced import Traced, TracingError, error
+from tapegrad.program.watched import Attributes, Watched, all_same
 from tapegrad.program.writes import Writes
 from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape.entries import Leaf
 from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
@@ -40,7 +42,7 @@ class Takes(Writes):
         self._grads: dict[int, Gradient] = {}
         self._sources: dict[int, Source] = {}  # by the number of the value
         self._checks: list[Callable[[], bool]] = []
-        self._modules: dict[int, list[tuple[dict[str, Any], str, Any]]] = {}
+        self._attributes = Attributes()
         self._states: dict[int, tuple[Any, Any]] = {}  # of generators, before the first draw
 
     # --- while it is traced ----------------------------------------------------------------------------------------
@@ -83,27 +85,24 @@ class Takes(Writes):
         """Let the program serve a call only if a function of Python's state returns True."""
         self._checks.append(check)
 
-    def called_module(self, module: Any) -> None:
-        """Note that a module was called: its members, and whether it is in training, are a part of Python's state."""
+    def read_attribute(self, attributes: dict[str, Any], name: str) -> None:
+        """Note that the function reads an attribute of a module, given all attributes of that."""
         if isinstance(self._around, Takes):
-            self._around.called_module(module)
+            self._around.read_attribute(attributes, name)
         else:
-            own = module.__dict__
-            self._modules.setdefault(id(module), [(own, name, own[name]) for name in ("training", *module._kinds)])
+            self._attributes.read(attributes, name)
 
-    def _members(self) -> list[tuple[dict[str, Any], str, Any]]:
-        """Return the members of modules that were called: the dictionary, the name and the value of each."""
-        found = [member for members in self._modules.values() for member in members]
-        for own, name, value in found:
+    def _state(self) -> list[Watched]:
+        """Return what the function has looked at of Python's state."""
+        for own, name, value in self._attributes.changed():
             present = own.get(name)
             if isinstance(present, Tensor) and present.is_traced:
                 own[name] = value
                 raise TracingError(
-                    f"the function replaces the member {name!r} of a module; write to it in place, "
+                    f"the function replaces the attribute {name!r} of a module; write to it in place, "
                     f"e.g. by self.{name}.copy_(...)"
                 )
-        # Others may stand there during a call, as in `functional_call`.
-        return [member for member in found if member[0].get(member[1]) is member[2]]
+        return self._attributes.watched()
 
     def postpone(self) -> None:
         """Give the trace up: this call makes what later ones find."""
@@ -211,9 +210,12 @@ class Takes(Writes):
         ]
         own.sources += self._sources.values()
         own.checks += self._checks
-        members = self._members()
-        if members:
-            own.checks.append(functools.partial(_are_same, members))
+        state = self._state()
+        if state:
+            own.checks.append(functools.partial(all_same, state))
+        hooked = [tensor for tensor in captured.values() if own.is_step and isinstance(tensor._node, Leaf)]
+        if hooked:
+            own.checks.append(functools.partial(_have_hooks, hooked, [_hooks_of(tensor) for tensor in hooked]))
         return [*captured, *self._sources], changed + grads
 
     def captured(self) -> dict[int, Tensor]:
@@ -235,5 +237,13 @@ class Takes(Writes):
         self._states.clear()
 
 
-def _are_same(members: Sequence[tuple[dict[str, Any], str, Any]]) -> bool:
-    return all(own.get(name) is value for own, name, value in members)
+def _have_hooks(tensors: Sequence[Tensor], hooks: Sequence[Any]) -> bool:
+    """Whether leaves have the hooks that they had."""
+    return list(map(_hooks_of, tensors)) == hooks
+
+
+def _hooks_of(tensor: Tensor) -> Any:
+    node = tensor._node
+    if not isinstance(node, Leaf) or not (node.hooks or node.post_hooks):
+        return ()
+    return tuple(node.hooks or ()), tuple(node.post_hooks or ())

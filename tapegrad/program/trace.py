@@ -18,6 +18,7 @@ import numpy as np
 from tapegrad import dtypes, modes, pass_modes
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
+from tapegrad.ops.table.index_values import TracedIndices
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
 from tapegrad.program import garbage
@@ -28,7 +29,7 @@ from tapegrad.program.outside import Takes
 from tapegrad.program.placed import with_stacks
 from tapegrad.program.program import Entry, Program, detach_op
 from tapegrad.program.row_writes import with_rows
-from tapegrad.program.traced import Traced, TracingError, error, plain_twin
+from tapegrad.program.traced import Noticed, Traced, TracingError, error, origin_of, plain_twin
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
@@ -53,17 +54,22 @@ class Tracer(Takes):
         self.has_functions = False
         self._tensors: dict[int, Callable[[], Tensor | None]] = {}
 
-    def copied(self, tensor: Tensor, copy: np.ndarray) -> None:
-        """Let a copy of a tensor's data stand for its value."""
-        if tensor.is_traced:
-            number = self.number_of(tensor)
-            copy[...] = self.value_of(number)
-            self.bind(copy, number)
+    def indices_of(self, array: np.ndarray) -> Any:
+        """Return the array of indices of an entry as a rule sees it."""
+        number = self.known(array)
+        if number is None or number in self.constants:
+            return array
+        data = self.value_of(number)
+        return TracedIndices(self.traced(gateway.constant(data, layout_of(data)), number))
 
     def looked(self, tensor: Tensor) -> None:
         """Guard the data of a tensor from outside that Python looks at."""
         if not tensor.is_traced:
             self.look(tensor)
+
+    def operand(self, tensor: Tensor) -> Tensor:
+        """Return a tensor as an operand, whose values nobody looks at without a guard."""
+        return tensor if tensor.is_traced or tensor.__class__ is Noticed else Noticed(tensor)
 
     def random(self) -> None:
         """Refuse random numbers, which would be the same in every call."""
@@ -91,9 +97,7 @@ class Tracer(Takes):
         data = raw_data(operand)
         if number < count or operand._layout.weak or (isinstance(data, np.ndarray) and not data.flags.writeable):
             return number  # nobody can change it
-        base = getattr(operand, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
-        is_twin = base is not None and raw_data(base) is data
-        origin: Tensor = base if base is not None and is_twin else operand
+        origin = origin_of(operand)
         # A value of the trace around is no constant, even if its tensor dies, e.g. a residual that a rule takes.
         self._tensors[number] = (lambda: origin) if self._is_around(data) else weakref.ref(origin)
         return number
@@ -120,11 +124,12 @@ class Tracer(Takes):
         numbers = tuple([self.number_of(own) for own in bound.operands])
         for number in numbers:
             self.value_of(number)
-        arrays = tuple([self._index_number(array) for array in bound.index_arrays])
+        pairs = [self._indices(array) for array in bound.index_arrays]
+        arrays, indices = tuple([number for number, _ in pairs]), tuple([array for _, array in pairs])
         enabled = modes.is_grad_enabled()
-        operands = [plain_twin(own) if own.__class__ is Traced else own for own in bound.operands]
+        operands = [plain_twin(own) if own.__class__ is not Tensor else own for own in bound.operands]
         layouts = tuple([own._layout if enabled else own._layout.plain for own in operands])
-        plan, out, _ = gateway.forward(op, Bound(operands, bound.attrs, bound.index_arrays), layouts)
+        plan, out, _ = gateway.forward(op, Bound(operands, bound.attrs, indices), layouts)
         if plan.pack is not None:
             result = tuple(plan.pack(plan, out, *operands))
             shared = [place for place, own in enumerate(out) if _is_view(own, operands)]
@@ -133,7 +138,7 @@ class Tracer(Takes):
             if id(out) in self._by_identity and isinstance(out, np.ndarray):  # an operand, as it is
                 shared = [0]
                 out = out[...]
-            result = (compiled.finish(plan, out, *operands, *bound.index_arrays),)
+            result = (compiled.finish(plan, out, *operands, *indices),)
         records = any(own._node is not None for own in result)
         key = (plan, numbers, arrays) if arrays or plan.pack is not None else (plan, numbers)
         known = self._results.get(key)
@@ -210,14 +215,15 @@ class Tracer(Takes):
         program.has_functions = self.has_functions
         return with_stacks(with_rows(program))
 
-    def _index_number(self, array: np.ndarray) -> int:
-        number = self.known(array)
-        if number is not None:
-            return number
-        whole = self.known(array.base) if isinstance(array.base, np.ndarray) else None
-        if whole is not None:  # a view of indices that are a value of this trace
-            self.guard(whole)
-        return self.new_constant(array)
+    def _indices(self, array: Any) -> tuple[int, np.ndarray]:
+        """Return the number of an array of indices, and the array."""
+        if not isinstance(array, TracedIndices):
+            number = self.known(array)
+            return self.new_constant(array) if number is None else number, array
+        number = self.number_of(array.tensor)
+        copy = np.array(self.value_of(number), order="C")  # the entry keeps it: a rule may take it
+        self.bind(copy, number)
+        return number, copy
 
     def traced(self, tensor: Tensor, number: int) -> Traced:
         """Return a tensor as the function sees it."""

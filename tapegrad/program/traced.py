@@ -57,7 +57,7 @@ class Traced(Tensor):
     def _array(self) -> Any:
         return _WITHHELD  # the data are an array already, which is what most callers want to make sure of
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         """Refuse: an array is no part of the program."""
         raise error("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
 
@@ -99,6 +99,46 @@ class Traced(Tensor):
         return bool((self == value).any())
 
 
+class Noticed(Tensor):
+    """A twin of a tensor from outside, as operations of a traced function get it: a look at its values is a guard.
+
+    Attributes
+    ----------
+    origin : Tensor
+    """
+
+    __slots__ = ("origin",)
+
+    def __init__(self, origin: Tensor) -> None:
+        set_data(self, raw_data(origin))
+        self.origin, self._layout, self._node, self._grad = origin, origin._layout, origin._node, None
+        base = getattr(origin, "_base", None)
+        if base is not None:
+            self._base = base
+
+    @property
+    def _data(self) -> Any:
+        """The values, for code of the library that is not traced: a guard says which they were."""
+        return self.origin._looked_at()
+
+    @_data.setter
+    def _data(self, data: Any) -> None:
+        set_data(self, data)
+
+    def _array(self) -> Any:
+        array = self.origin._array()
+        set_data(self, array)
+        return array
+
+
+def origin_of(tensor: Tensor) -> Tensor:
+    """Return the tensor whose twin an operand is, or the operand."""
+    if isinstance(tensor, Noticed):
+        return tensor.origin
+    base = getattr(tensor, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
+    return base if base is not None and raw_data(base) is raw_data(tensor) else tensor
+
+
 def plain_twin(tensor: Tensor) -> Tensor:
     """Return a tensor that operations compute with."""
     result = gateway.constant(raw_data(tensor), tensor._layout)
@@ -122,4 +162,4 @@ def _tracer() -> Any:
     return tracer
 
 
-gateway.OPERANDS.append(Traced)
+gateway.OPERANDS.extend((Traced, Noticed))

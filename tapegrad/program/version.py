@@ -44,7 +44,7 @@ class Version:
         outside = self.outside
         if not outside.holds():
             return None
-        states = outside.states() if self.program.guards else []
+        states = outside.states()  # another trace draws the same random numbers
         outputs = self._outputs(inputs, is_new)
         if outputs is None:
             for bits, state in states:

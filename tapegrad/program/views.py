@@ -17,7 +17,7 @@ from tapegrad.ops.table.gateway import as_operand, compute, raw_data
 from tapegrad.ops.table.op import Bound
 from tapegrad.ops.table.write_checks import check_distinct
 from tapegrad.program.scripts import Scripts
-from tapegrad.program.traced import Traced, set_data
+from tapegrad.program.traced import Traced, origin_of, set_data
 from tapegrad.recording.plan import Plan
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import Leaf
@@ -66,8 +66,7 @@ class Views(Scripts):
 
     def note_view(self, tensor: Tensor, operand: Tensor, plan: Plan | None, result: int = 0) -> None:
         """Note that a tensor is a view of an operand."""
-        base = getattr(operand, "_base", None)  # of a plain twin: the instance of a subclass
-        parent = base if base is not None and raw_data(base) is raw_data(operand) else operand
+        parent = origin_of(operand)
         before = self.view_of(parent)
         root = parent if before is None else before.root
         records = modes.is_grad_enabled() or parent._node is None

@@ -15,13 +15,13 @@ from tapegrad.dtypes import check_range
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.history import give_node
 from tapegrad.ops.index_keys import numpy_index
-from tapegrad.ops.index_put import encode, index_error, index_replace
+from tapegrad.ops.index_put import chosen_shape, encode, index_error, index_replace
 from tapegrad.ops.table.gateway import apply, raw_data
-from tapegrad.ops.table.index_values import index_values
+from tapegrad.ops.table.index_values import TracedIndices, index_values
 from tapegrad.ops.table.op import Bound, xp
 from tapegrad.ops.table.write_checks import check_distinct, check_leaf
 from tapegrad.program.lists import rewritten_op
-from tapegrad.program.traced import Traced, error, set_data
+from tapegrad.program.traced import Noticed, Traced, error, set_data
 from tapegrad.program.views import Views, operand_of, part_at
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import Leaf
@@ -66,6 +66,7 @@ class Writes(Views):
         """Write a value at an index of a tensor."""
         if isinstance(value, (list, tuple)):
             value = np.asarray(value)
+        target = target.origin if target.__class__ is Noticed else target
         self.renew_all((target, value))
         operand = self._fitting(target, value)
         enabled = modes.is_grad_enabled()
@@ -118,7 +119,11 @@ class Writes(Views):
         try:
             if view is None:
                 return target, self._put(target, value, arrays, keys)
-            places = self.places_in_root(target)[numpy_index(keys, arrays)]
+            places: Any = self.places_in_root(target)
+            if any(isinstance(own, TracedIndices) for own in arrays):  # so are the places
+                places = index_values(xp.index_gather(from_array(places), arrays, keys))
+            else:
+                places = places[numpy_index(keys, arrays)]
         except (IndexError, ValueError) as reason:
             raise index_error(reason, target, raw_data(value), arrays, keys) from None
         root = view.root
@@ -130,14 +135,11 @@ class Writes(Views):
             if value.shape != part.shape:
                 value = xp.expand(value, part.shape)
             return root, xp.strided_put(root, value, part)
-        chosen = np.ascontiguousarray(places)
-        if any(self.known(array) is not None for array in arrays):  # computed indices: so are the places
-            chosen = index_values(xp.index_gather(from_array(self.places_in_root(target)), arrays, keys))
-        flat = index_replace(xp.reshape(root, (-1,)), value, (chosen,), (ARRAY,))
+        flat = index_replace(xp.reshape(root, (-1,)), value, (places,), (ARRAY,))
         return root, xp.reshape(flat, root.shape)
 
     def _put(self, target: Tensor, value: Tensor, arrays: Any, keys: Any) -> Tensor:
-        shape = np.broadcast_to(np.False_, target.shape)[numpy_index(keys, arrays)].shape
+        shape = chosen_shape(target.shape, arrays, keys)
         value = _without_leading(value, len(shape))
         if np.broadcast_shapes(value.shape, shape) != shape:
             raise ValueError("shape mismatch")

@@ -28,6 +28,7 @@ from tapegrad.tensor import Tensor
 __all__ = ["Derivative", "Fallback", "Recent", "as_scalar", "as_vector"]
 
 _MOST: Final = 64
+_DTYPES: Final = (np.dtype(np.float64), np.dtype(np.complex128))
 _LARGE: Final = 1 << 20  # bytes of constants: of larger programs there is one each
 
 T = TypeVar("T")
@@ -111,7 +112,7 @@ class Derivative(Compiled):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         unknowns, rest = args[: self.n_unknowns], args[self.n_unknowns :]
-        if any(isinstance(own, np.ndarray) and own.dtype != np.float64 for own in unknowns):
+        if any(isinstance(own, np.ndarray) and own.dtype not in _DTYPES for own in unknowns):
             # SciPy's linear operators are asked for products with integers.
             return cast("Callable[..., Any]", self)(*[np.asarray(own, np.float64) for own in unknowns], *rest)
         if not self.fallback.is_used:
@@ -142,15 +143,15 @@ def as_scalar(value: Any) -> Tensor:
     return tensor.reshape(())
 
 
-def as_vector(value: Any) -> Tensor:
+def as_vector(value: Any, dtype: np.dtype = _DTYPES[0]) -> Tensor:
     """Return what a function has returned, a tensor or a container of tensors and numbers, as one vector."""
     leaves = [as_tensor(leaf) for leaf in flatten(value)]
     for leaf in leaves:
-        if leaf.is_complex():
+        if leaf.is_complex() and dtype.kind != "c":
             raise TypeError("the function returned complex numbers; return their real and imaginary parts")
     if len(leaves) > 1 and all(not leaf.ndim for leaf in leaves):
         vector = ops.stack(leaves)
     else:
         parts = [leaf if leaf.ndim == 1 else leaf.reshape(-1) for leaf in leaves]
         vector = parts[0] if len(parts) == 1 else ops.cat(parts)
-    return vector if vector.dtype == np.float64 else vector.to(np.float64)
+    return vector if vector.dtype == dtype else vector.to(dtype)

@@ -45,7 +45,7 @@ def minimize(
         differences, ``"2-point"``, ``"3-point"`` and ``"cs"``.
     bounds : optional
         As for SciPy; for unknowns in a container also a pair of containers like `x0`, in which numbers stand for all
-        elements of an array.
+        elements of an array, or one such container with a pair for each array.
     constraints : optional
         SciPy's `LinearConstraint`, `NonlinearConstraint` and dicts. They get exact derivatives as well, where ``jac``
         is missing or ``"2-point"``, and ``hess`` is missing.
@@ -60,7 +60,7 @@ def minimize(
     Raises
     ------
     ValueError
-        If `fun` returns no number; and as SciPy does.
+        If `fun` returns no number, or looks at the unknowns and returns one of Python's; and as SciPy does.
     TypeError
         If `x0` has complex numbers, or `fun` returns one.
 

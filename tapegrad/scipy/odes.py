@@ -31,10 +31,11 @@ def solve_ivp(
     t_span, t_eval, dense_output, **options : optional
         As for SciPy.
     y0 : array_like, or nested dicts, lists and tuples of arrays
-        The state at the beginning. The functions get states of this structure, in float64.
+        The state at the beginning. The functions get states of this structure, in float64 or complex128.
     method : str or scipy.integrate.OdeSolver
         ``"Radau"``, ``"BDF"`` and ``"LSODA"`` use the Jacobian, unless there is one among the options, or a band. With
-        ``jac_sparsity`` it is sparse, with the structure that the function has.
+        ``jac_sparsity`` it is sparse, with the structure that the function has. Of a complex state it is SciPy's, by
+        finite differences.
     events : callable, or list of callables, optional
         As for SciPy; they are called as they are.
     vectorized : bool
@@ -53,7 +54,7 @@ def solve_ivp(
     NotImplementedError
         If `y0` or `args` require grad. Write the steps of a method as a loop, and differentiate that.
     TypeError
-        If `y0` has complex numbers, or `fun` returns one; and as SciPy does.
+        If `y0` has no numbers, or `fun` returns complex ones where `y0` has none; and as SciPy does.
 
     Warns
     -----
@@ -69,7 +70,7 @@ def solve_ivp(
     >>> solution.success, solution.y.shape[0]
     (True, 2)
     """
-    packing, user = Packing(y0, "solve_ivp()"), fun
+    packing, user = Packing(y0, "solve_ivp()", "y0", "fiubc"), fun
     if vectorized:
         fun = lambda t, y, *args: user(t, y.reshape(-1, 1), *args)  # noqa: E731
     problem = Problem("solve_ivp()", fun, packing, () if args is None else as_tuple(args))
@@ -87,7 +88,7 @@ def solve_ivp(
     has_band = options.get("lband") is not None or options.get("uband") is not None
     if callable(options.get("jac")):
         options["jac"] = _user(problem, options["jac"])
-    elif method in _IMPLICIT and options.get("jac") is None and not has_band:
+    elif method in _IMPLICIT and options.get("jac") is None and not has_band and packing.vector.dtype.kind != "c":
 
         def jacobian(t: Any, y: Any, *values: Any) -> Any:
             return jacrev(lambda y: slope(t, y, *values))(y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any
 
@@ -39,8 +39,10 @@ class Packing:
     ----------
     x0 : array_like, or nested containers of these
         Numbers and vectors stay what SciPy makes of them; other arrays and containers are flattened.
-    api : str
-        The call, for messages.
+    api, name : str
+        The call and the argument, for messages.
+    kinds : str
+        The kinds of dtypes that it may have.
 
     Attributes
     ----------
@@ -50,17 +52,19 @@ class Packing:
         Whether users have vectors, too.
     """
 
-    def __init__(self, x0: Any, api: str) -> None:
+    def __init__(self, x0: Any, api: str, name: str = "x0", kinds: str = "fiub") -> None:
         self._api = api
         self.is_container = _is_container(x0)
         leaves = [array_like(leaf) for leaf in (flatten(x0) if self.is_container else [x0])]
         for leaf in leaves:
-            if leaf.dtype.kind not in "fiub":
-                raise TypeError(f"{api}: x0 must have real numbers, but has an array of {leaf.dtype}; pass floats")
+            if leaf.dtype.kind not in kinds:
+                wanted = "numbers" if "c" in kinds else "real numbers"
+                raise TypeError(f"{api}: {name} must have {wanted}, but has an array of {leaf.dtype}; pass floats")
         self.shapes = [leaf.shape for leaf in leaves]
         self.tree = rebuild(x0, [None] * len(leaves)) if self.is_container else None
         self.is_plain = not self.is_container and len(self.shapes[0]) < 2
-        parts = [np.ravel(leaf).astype(np.float64) for leaf in leaves]
+        dtype = np.complex128 if any(leaf.dtype.kind == "c" for leaf in leaves) else np.float64
+        parts = [np.ravel(leaf).astype(dtype) for leaf in leaves]
         self.vector = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0)
 
     def unpack(self, vector: Any) -> Any:
@@ -96,18 +100,49 @@ class Packing:
             raise ValueError(
                 f"{self._api}: {name} must have the structure of x0, {structure(self.tree)}, but has {structure(value)}"
             )
+        return self._joined(leaves)
+
+    def _joined(self, leaves: Sequence[Any]) -> np.ndarray:
+        """Return values for all arrays as a vector."""
         pairs = zip(leaves, self.shapes, strict=True)
         return np.concatenate([np.ravel(np.broadcast_to(array_like(leaf), shape)) for leaf, shape in pairs])
 
     def bounds(self, bounds: Any) -> Any:
-        """Return bounds on the vector: SciPy's own, or of a pair of containers like x0."""
-        if self.is_plain or bounds is None or isinstance(bounds, scipy.optimize.Bounds) or len(bounds) != 2:
+        """Return bounds on the vector: SciPy's own, or of a pair of containers like x0, or one with pairs."""
+        if self.is_plain or bounds is None or isinstance(bounds, scipy.optimize.Bounds):
             return bounds
-        lower, upper = (self.spread(own, "a bound") for own in bounds)
-        if lower is bounds[0] and upper is bounds[1]:
+        is_pair = isinstance(bounds, (list, tuple)) and len(bounds) == 2
+        if is_pair and all(self._is_half(own) for own in bounds):
+            halves: Any = [self.spread(own, "a bound") for own in bounds]
+        else:
+            halves = self._halves(bounds) if self.is_container else None
+        if halves is None:
             return bounds
-        shape = self.vector.shape
-        return scipy.optimize.Bounds(np.broadcast_to(lower, shape), np.broadcast_to(upper, shape))
+        return scipy.optimize.Bounds(*[np.broadcast_to(own, self.vector.shape) for own in halves])
+
+    def _is_half(self, bound: Any) -> bool:
+        """Whether all lower or upper bounds stand in an object, like x0."""
+        if self.is_container:
+            return _is_container(bound) and broadcast(bound, self.tree) is not None
+        return np.ndim(array_like(bound)) > 1
+
+    def _halves(self, bounds: Any) -> tuple[Any, Any] | None:
+        """Return the bounds of a container with a pair for each array; None if these are SciPy's own."""
+        pairs = _like(bounds, self.tree)
+        if pairs is None and isinstance(bounds, (list, tuple)) and len(bounds) == self.vector.size:
+            return None
+        if pairs is None or any(
+            own is not None and (not isinstance(own, (list, tuple, np.ndarray)) or len(own) != 2) for own in pairs
+        ):
+            raise ValueError(
+                f"{self._api}: bounds of unknowns in a container are a pair of containers like x0, "
+                f"{structure(self.tree)}, or one such container with a pair (lower, upper) or None for each array; got "
+                f"{structure(bounds)}"
+            )
+        ends = [(None, None) if own is None else own for own in pairs]
+        lower = [-np.inf if own[0] is None else own[0] for own in ends]
+        upper = [np.inf if own[1] is None else own[1] for own in ends]
+        return self._joined(lower), self._joined(upper)
 
     def callback(self, callback: Callable[..., Any] | None) -> Callable[..., Any] | None:
         """Return a callback that SciPy calls with vectors."""
@@ -128,3 +163,19 @@ class Packing:
             if isinstance(value, (np.ndarray, Tensor)) and value.shape == self.vector.shape:
                 result[name] = self.unpack(value)
         return result
+
+
+def _like(value: Any, tree: Any) -> list[Any] | None:
+    """Return what stands in the places of a tree's leaves; None if that is another structure."""
+    if not isinstance(tree, (dict, tuple, list)):
+        return [value]
+    if isinstance(tree, dict):
+        if not isinstance(value, dict) or value.keys() != tree.keys():
+            return None
+        pairs = [(value[key], child) for key, child in tree.items()]
+    else:
+        if not isinstance(value, (tuple, list)) or len(value) != len(tree):
+            return None
+        pairs = list(zip(value, tree, strict=True))
+    found = [_like(*pair) for pair in pairs]
+    return None if any(own is None for own in found) else [leaf for own in found for leaf in own or ()]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.func import hessian, hvp, jacfwd, jacrev, value_and_grad
 from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import is_grad_enabled, no_grad
@@ -109,11 +110,24 @@ class Problem:
 
     def scalar(self, x: Any, *values: Any) -> Tensor:
         """Return what the function returns, a number."""
-        return as_scalar(self.call(x, *values))
+        return self._followed(x, lambda: as_scalar(self.call(x, *values)))
 
     def vector(self, x: Any, *values: Any, before: tuple[Any, ...] = ()) -> Tensor:
         """Return what the function returns, as a vector."""
-        return as_vector(self.call(x, *values, before=before))
+        return self._followed(x, lambda: as_vector(self.call(x, *values, before=before), self.packing.vector.dtype))
+
+    def _followed(self, x: Any, call: Callable[[], Tensor]) -> Tensor:
+        """Return the result of a call, unless the function made Python's numbers of its unknowns."""
+        looks = getattr(modes.tracer(), "looks", 0)
+        result = call()
+        is_lost = isinstance(x, Tensor) and x.requires_grad and not result.requires_grad and is_grad_enabled()
+        if is_lost and getattr(modes.tracer(), "looks", 0) > looks:
+            raise ValueError(
+                f"{self._known.fallback.api}: {self._known.fallback.name} looks at its unknowns, and no unknown leads "
+                "to what it returns: float(), item() and the functions of math make numbers of Python's, which have no "
+                "derivative; use tapegrad's or NumPy's functions, or a method without derivatives"
+            )
+        return result
 
     @property
     def others(self) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.ops.table.loading import load_all
 from tapegrad.ops.table.op import Op, op_table
+from tapegrad.ops.table.scope import PAGE
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 from tapegrad.testing.calls import leaf
@@ -87,7 +88,7 @@ def samples(op_name: str, dtype: Any = np.float64, requires_grad: bool = True) -
     Parameters
     ----------
     op_name : str
-        An op of the op table, which docs/ops.md lists.
+        An op of the op table, which docs/reference/ops.md lists.
     dtype : dtype or strategy
         Of the operands that are floating; complex ones suit ops that have a complex derivative.
     requires_grad : bool
@@ -114,7 +115,7 @@ def samples(op_name: str, dtype: Any = np.float64, requires_grad: bool = True) -
     """
     load_all()
     if op_name not in op_table:
-        raise ValueError(f"samples() got {op_name!r}, which is no op of the op table: docs/ops.md lists the ops.")
+        raise ValueError(f"samples() got {op_name!r}, which is no op of the op table: {PAGE} lists the ops.")
     op = op_table[op_name]
 
     @st.composite

@@ -315,7 +315,7 @@ FOUND: dict[str, list[str]] = {
     ],
 }
 
-#: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.
+#: Programs that differ for a reason that semantics.md or kinks.md of docs/understand gives, which is recognised.
 EXPLAINED: dict[str, list[str]] = {
     "PyTorch's sums multiply infinite complex numbers by alpha": [
         "v0 = m.full((2,), complex(float('inf'), 1.0))",
@@ -564,6 +564,46 @@ EXPLAINED: dict[str, list[str]] = {
         "v3 = v2.movedim(0, -1)",
         "v1.mul_(v3)",
         "v2.copy_(v3)",
+    ],
+    "which elements a mask takes depends on rounding": [
+        "v2 = m.tensor(data(721, (2, 3, 2), 'complex64', 'uniform'), requires_grad=True)",
+        "v4 = m.fft.irfft2(v2, dim=(0, -1)).clone()",
+        "v11 = m.linalg.tensorinv(first(invertible(m, v4)).reshape(3, 1, 3), ind=2).clone()",
+        "v12 = m.rsqrt(v11)",
+        "v13 = v12[v12 == v12]",
+    ],
+    "PyTorch has nan as the second derivative of cosine_similarity of zeros that are computed": [
+        "v1 = m.tensor(data(434, (3,), 'float64', 'normal'), requires_grad=True)",
+        "v2 = v1.min(dim=0)[0]",
+        "v2.round_()",
+        "v3 = m.lerp(v2, v2, v1)",
+        "v6 = m.row_stack([v3, v3 * 2])",
+        "v8 = F.cosine_similarity(v6, v6 * 0.5 + 1)",
+    ],
+    "PyTorch multiplies the other elements of a segment with nan": [
+        "v2 = m.tensor(data(889, (2, 1, 3, 1), 'float64', 'uniform'), requires_grad=True)",
+        "v4 = -v2.xlogy(2)",
+        "v4.arcsin_()",
+        "v4.index_put_((m.tensor([1, 0], dtype=m.int64),), v4[:1] * 0.5, True)",
+        "v8 = m.segment_reduce(v4, 'prod', lengths=m.tensor([1, 0, 1]), initial=0.5)",
+    ],
+    "PyTorch's convolution of no channels has none": [
+        "v0 = m.tensor(data(675, (2, 3), 'complex128', 'grid'), requires_grad=True)",
+        "v1 = v0.narrow(0, 0, 0)",
+        "v2 = F.conv1d(finite(m, v1).reshape(1, 0, 3), finite(m, v1).reshape(1, 0, 3)[:1, :, :2], padding=1).clone()",
+    ],
+    "PyTorch divides a product by the square of the smallest number": [
+        "v0 = m.tensor(data(27, (1,), 'float64', 'normal'), requires_grad=True)",
+        "v3 = m.zeros((2, 1, 3, 1), dtype=m.float64)",
+        "v4 = m.prelu(v3, v0)",
+        "v4.nextafter_(v0)",
+        "v5 = m.prod(v4, -1)",
+    ],
+    "a zero of batch_norm has the sign of the weight": [
+        "v0 = m.tensor(data(177, (3, 3), 'float64', 'grid'), requires_grad=True)",
+        "v2 = F.batch_norm(m.cat([v0, v0 * 0.5]), None, None, v0[0].clone(), training=True, eps=0.1)",
+        "v4 = v2.clamp_max(v2)",
+        "v6 = m.polygamma(0, v4).clone()",
     ],
     "numbers are equal but for rounding": [
         "v0 = m.tensor(data(815, (3, 2), 'complex64', 'uniform'), requires_grad=True)",

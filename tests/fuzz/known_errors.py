@@ -1,4 +1,4 @@
-"""Errors that one side raises and the other does not: each is explained in docs/semantics.md."""
+"""Errors that one side raises and the other does not: each is explained in docs/understand/semantics.md."""
 
 from __future__ import annotations
 

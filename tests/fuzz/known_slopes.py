@@ -1,4 +1,4 @@
-"""Derivatives that differ from PyTorch's: each is explained in docs/kinks.md."""
+"""Derivatives that differ from PyTorch's: each is explained in docs/understand/kinks.md."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ _nan = _any(np.isnan)
 
 @dataclass(frozen=True)
 class Slope:
-    """A call whose derivatives differ, by the text of the line, where its operands are as said; see docs/kinks.md."""
+    """A call of other slopes, by the text of the line, where its operands are as said; see docs/understand/kinks.md."""
 
     call: str
     sees: Callable[[Culprit], bool]
@@ -148,8 +148,16 @@ GRADIENTS = (
     Slope(r"\babs", _nan, "of nan; PyTorch has 0"),
     Slope(r"\bsgn_?\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
+    Slope(r"\bprod\(", _any(lambda x: (x != 0) & (x * x == 0)), "PyTorch divides by the square of an element"),
     Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
     Slope(r"normalize\(|cosine_similarity", _zero, "second derivatives at 0; PyTorch has nan", infinite=True),
+    Slope(
+        r"cosine_similarity\(.*\* 0\.5 \+ 1",
+        _any(lambda x: x == -2),
+        "second derivatives at 0, as above",
+        infinite=True,
+    ),
+    Slope(r"segment_reduce\(.*prod", _nan, "of nan; PyTorch multiplies the other elements of the segment"),
     Slope(
         r"(scatter|index)_reduce|max_pool", _nan, "of nan: among several the first, and PyTorch's amax makes all nan"
     ),

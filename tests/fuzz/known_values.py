@@ -1,4 +1,4 @@
-"""Values that differ from PyTorch's, up to the signs of zeros: each is explained in docs/semantics.md."""
+"""Values that differ from PyTorch's, up to the signs of zeros: each is explained in docs/understand/semantics.md."""
 
 from __future__ import annotations
 
@@ -81,10 +81,16 @@ ARITHMETIC = (
 PRODUCTS = r"\b(linear|matmul|mm|bmm|mv|dot|outer|einsum|addmm|conv2d|addcmul|addcdiv)_?\(| @ "
 
 #: Calls whose result has a shape that depends on values.
-COUNTS = re.compile(r"\b(nonzero|argwhere|unique|unique_consecutive|masked_select|bincount)\(")
+COUNTS = re.compile(r"\b(nonzero|argwhere|unique|unique_consecutive|masked_select|bincount)\(|\[v\d+ [!=<>]=? ")
 
 #: Calls that copy where strides ask for it. Here `clone` and linear algebra give C-contiguous results.
 DEPENDS_ON_STRIDES = r"\b(contiguous|reshape|reshape_as|flatten|ravel)\("
+
+
+def known_shape(line: str, theirs: np.ndarray) -> bool:
+    """Whether a convolution has no channels: PyTorch's has none where its input has none, whatever the weights say."""
+    dims = re.search(r"conv(\d)d\(", line)
+    return dims is not None and theirs.shape[-1 - int(dims[1])] == 0
 
 
 def known_dtype(line: str, ours: np.ndarray, theirs: np.ndarray) -> bool:
@@ -116,6 +122,7 @@ ZEROS = {
     r"pow_*\(.*\b0\.5\)$|\*\* 0\.5$": "without dimensions that of C's power",
     r"m\.linalg\.|\b(cholesky_\w+|inverse|pinverse|\w+_solve|lu\w*|or[gm]qr|qr)\(": "of numbers that LAPACK computes",
     r"\b(add\w*m[mv]|baddbmm|addr|ger|inner|kron|tensordot|v(ec)?dot)\(": "sums begin with a 0, or do not",
+    r"\bbatch_norm\(": "of a product with a negative weight; PyTorch adds two products",
     r"m\.fft\.": "of parts that are 0, as by conjugates",
     r"logsigmoid\(": "below 0, as all its values are",
     r"softshrink\(": "that of the element, in PyTorch only of the last ones of an array",

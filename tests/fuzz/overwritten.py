@@ -13,7 +13,7 @@ WORDS = "modified by an inplace operation"
 
 #: A value in a line.
 NAME = r"\bv\d+\b"
-#: Functions of which tapegrad saves other operands or results than PyTorch does, as docs/semantics.md says.
+#: Functions of which tapegrad saves other operands or results than PyTorch does, as docs/understand/semantics.md says.
 _SAVES_OTHERS = (
     r"\b(reciprocal|div|divide|true_divide|pow|prod|logsumexp|sgn|erfinv|ndtri|gaussian_nll_loss|hinge_embedding_loss|"
     r"tanhshrink|mse_loss|nll_loss|(linear_)?cross_entropy|matmul|linear|einsum|ldexp)"

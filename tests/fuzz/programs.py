@@ -103,7 +103,8 @@ class Comparison:
         ours, theirs = self.ours.space, self.theirs.space
         if mismatch.kind == "shape":
             own, other = array(ours[name]), array(theirs[name])
-            return bool(known_values.COUNTS.search(line)) and from_rounding(line, ours, theirs, own, other, _is_same)
+            counted = known_values.COUNTS.search(line) and from_rounding(line, ours, theirs, own, other, _is_same)
+            return bool(counted) or known_values.known_shape(line, other)
         if mismatch.kind == "type":
             return is_of_equality(line, ours, theirs)
         return known_values.known_dtype(line, array(ours[name]), array(theirs[name]))

@@ -104,7 +104,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"{target_.ndim}D target tensor expects {target_.ndim + 1}D input tensors, but found inputs with size "
                 f"{input_.shape}"
             )
-        x, classes = input_.reshape(-1, self.in_features), np.array(target_._data).reshape(-1)
+        x, classes = input_.reshape(-1, self.in_features), np.array(target_._looked_at()).reshape(-1)
         if classes.size and not (classes.min() >= 0 and classes.max() < self.n_classes):
             raise RuntimeError(
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range "

@@ -145,25 +145,29 @@ class Hooked:
 
 @contextmanager
 def noticing() -> Generator[None]:
-    """Tell interceptors of the calls of modules, in a ``with`` block: one without hooks seems to have some."""
+    """Tell interceptors which attributes of modules are read, in a ``with`` block."""
     with _lock:
         _noticing[0] += 1
-        Hooked._hooks = {"noticed": OrderedDict()}
+        Hooked.__getattribute__ = _read  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:
         with _lock:
             _noticing[0] -= 1
             if not _noticing[0]:
-                Hooked._hooks = {}
+                del Hooked.__getattribute__
+
+
+def _read(self: Hooked, name: str) -> Any:
+    modes.tell("read_attribute", object.__getattribute__(self, "__dict__"), name)
+    return object.__getattribute__(self, name)
 
 
 # A call with hooks ---------------------------------------------------------------------------------------------------
 
 
 def call(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call the forward of a module that has hooks, or is to be noticed; see `noticing`."""
-    modes.tell("called_module", module)
+    """Call the forward of a module that has hooks."""
     late = [entry for entry in module._entries(FORWARD) if entry.always_call]
     try:
         return _call(module, args, kwargs, late)

@@ -112,7 +112,7 @@ def pack_padded_sequence(
     >>> pack_padded_sequence(x, [2, 1], batch_first=True).data
     tensor([1., 3., 2.])
     """
-    sizes = np.asarray(lengths._data if isinstance(lengths, Tensor) else lengths, np.int64)
+    sizes = np.asarray(lengths._looked_at() if isinstance(lengths, Tensor) else lengths, np.int64)
     x, order = input.transpose(0, 1) if batch_first else input, None
     if not enforce_sorted:
         order = from_numpy(np.argsort(-sizes, stable=True))

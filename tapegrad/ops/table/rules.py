@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.kernels.rules import identity, rule_parameters
 from tapegrad.ops.table.gateway import constant
+from tapegrad.ops.table.index_values import traced_indices
 from tapegrad.ops.table.op import Op, xp
 from tapegrad.ops.table.results import is_part, part_plan, parts_of
 from tapegrad.recording.plan import Plan
@@ -175,7 +176,7 @@ def _argument(plan: Plan, name: str, operand: int) -> tuple[int, int, int, Layou
         return WANTED, 0, 0, None, None
     if name == "index_arrays":
         places = [plan.position(saved) for saved in plan.saved if saved.startswith("index_array")]
-        return MADE, 0, 0, None, lambda node, attached: tuple([node[place] for place in places])
+        return MADE, 0, 0, None, lambda node, attached: tuple([traced_indices(node[place]) for place in places])
     if name == "entry":
         return MADE, 0, 0, None, lambda node, is_recorded: (node, is_recorded)
     if name in plan.saved:

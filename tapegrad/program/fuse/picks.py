@@ -82,8 +82,10 @@ def _gather_along(space: Space, x: Array, index: Array, at: int) -> Array:
     return Array(space, made, shape, axes, x.dtype)
 
 
-def _columns(shape: tuple[int, ...], indices: Indices) -> Array:
+def _columns(shape: tuple[int, ...], indices: Indices, key: Sequence[Any]) -> Array:
     """Return the indices of columns, if there is one for each row of a matrix."""
+    if len(indices) > 2 or any(own != ARRAY for own in key):
+        raise Refused("its indices are computed")
     rows, columns = indices if len(indices) == 2 else (np.arange(shape[0]), *indices)
     if len(shape) != 2 or not isinstance(columns, Array) or not _is_range(rows, shape[0]):
         raise Refused("its indices are computed")
@@ -108,7 +110,7 @@ def scatter(space: Space, operands: Sequence[Array], indices: Indices, attrs: Ma
     dim = _along(attrs["key"], indices)
     if dim >= 0:
         return _scatter_along(space, x, space.array(indices[0]), shape, dim)
-    column, places = _chosen(space, _columns(shape, indices), shape[1])
+    column, places = _chosen(space, _columns(shape, indices, attrs["key"]), shape[1])
     zero = space.graph.const(0, space.char(x.dtype))
 
     def at(index: Node, place: Node, value: Node) -> Node:
@@ -124,7 +126,7 @@ def gather(space: Space, operands: Sequence[Array], indices: Indices, attrs: Map
     if dim >= 0:
         return _gather_along(space, x, space.array(indices[0]), dim)
     graph, char = space.graph, space.char(x.dtype)
-    column = _columns(x.shape, indices)[:, None]
+    column = _columns(x.shape, indices, attrs.get("key", ()))[:, None]
     column = space.map(lambda k: graph.select(k < 0, k + x.shape[1], k), [column], np.int64)
     axis = x.axes[1]
     if axis is not None:

@@ -241,7 +241,7 @@ def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[En
         return
     if entry.index_arrays:  # one element for each row
         for number in (*entry.operands, *entry.index_arrays):
-            if layouts[number].ndim and layouts[number].shape[0] == shape[0]:
+            if layouts[number].ndim and layouts[number].shape[:1] == shape[:1]:
                 classes.join((number, 0), (result, 0))
         return
     positions = moves(entry)
