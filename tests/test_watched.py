@@ -243,3 +243,18 @@ def _zeros(net: Any, optimizer: Any) -> None:
 def test_training_goes_on_as_in_eager(change: Callable[[Any, Any], Any], momentum: float | None) -> None:
     eager, compiled = _steps(change, momentum)
     np.testing.assert_allclose(compiled, eager, rtol=1e-9, atol=1e-12)
+
+
+def test_objects_that_raise_errors_of_their_own() -> None:
+    """A user's `__getattr__` may raise anything for a name that it does not know."""
+
+    class Namespace:
+        __slots__ = ()
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "weight":
+                raise KeyError(name)
+            return 2.0
+
+    space = Namespace()
+    assert tg.compile(lambda x: (x * space.weight).sum())(np.ones(3)) == 6.0

@@ -86,14 +86,22 @@ def _names_in(value: Any) -> Iterator[tuple[Name, bool]]:
         yield from _held(value.__self__, value.__func__)
     elif isinstance(value, functools.partial):
         yield from _held(value.func, value.args, value.keywords)
-    elif hasattr(value, "__wrapped__"):
+    elif _attribute(value, "__wrapped__") is not None:
         yield from _held(value.__wrapped__)
     elif isinstance(value, types.FunctionType):
         yield from [(name, False) for name in _variables(value)]
-    elif not isinstance(value, types.ModuleType) and not _is_ours(value) and not hasattr(value, "_kinds"):
-        own = getattr(value, "__dict__", None)
+    elif not isinstance(value, types.ModuleType) and not _is_ours(value) and _attribute(value, "_kinds") is None:
+        own = _attribute(value, "__dict__")
         if own.__class__ is dict:
             yield from [(Name(own, key), True) for key in own]
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """Return an attribute; None if there is none, whatever the `__getattr__` of a user's class raises then."""
+    try:
+        return getattr(value, name, None)
+    except Exception:
+        return None
 
 
 def _held(*parts: Any) -> Iterator[tuple[Name, bool]]:
