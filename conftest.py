@@ -10,6 +10,9 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 from tapegrad.ops.table.public import NAMESPACES
 
+# Programs, which the docs' build and tests/test_gallery.py run.
+collect_ignore_glob = ["docs/gallery/*.py", "docs/generated/*"]
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Collect pages with the doctest flags that pyproject.toml gives to docstrings."""

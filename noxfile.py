@@ -1,8 +1,8 @@
-"""Run the tests on every version of Python that pyproject.toml names, and on the lowest versions of NumPy and Numba.
+"""Run the tests on every version of Python that pyproject.toml names, and on the lowest versions of its dependencies.
 
-``nox`` runs the core tests, ``nox -s suite`` all. Interpreters are looked for among those of pyenv and on the PATH; a
-session without one is skipped, and the summary says so. Arguments after ``--`` go to pytest, as in
-``nox -s "suite(3.13)" -- -k inplace``.
+``nox`` runs the core tests, ``nox -s suite`` all, ``nox -s package`` those of the built wheel. Interpreters are looked
+for among those of pyenv and on the PATH; a session without one is skipped, and the summary says so. Arguments after
+``--`` go to pytest, as in ``nox -s "suite(3.13)" -- -k inplace``.
 """
 
 import re
@@ -13,12 +13,10 @@ from pathlib import Path
 
 import nox
 
-PROJECT = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+FILE = tomllib.loads(Path("pyproject.toml").read_text())
+PROJECT = FILE["project"]
 VERSIONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-# What depends on how CPython keeps objects, on bytecode, and on what Numba makes of Python.
-CORE = [f"tests/test_{name}.py" for name in (
-    "backward", "liveness", "recording", "inplace", "views", "versions", "hooks", "cache", "words", "jit",
-)]  # fmt: skip
+CORE = FILE["tool"]["tapegrad"]["core"]
 
 nox.options.default_venv_backend = "venv"
 nox.options.sessions = ["core", "lowest"]
@@ -54,9 +52,9 @@ def core(session: nox.Session, version: str) -> None:
 
 @nox.session(venv_backend="none")
 def lowest(session: nox.Session) -> None:
-    """Run the core tests on the lowest versions of Python, NumPy and Numba."""
+    """Run the core tests on the lowest versions of Python and of all dependencies."""
     bounds = dict(requirement.split(">=") for requirement in PROJECT["dependencies"])
-    run(session, VERSIONS[0], CORE, *(f"{name}=={bounds[name]}.*" for name in ("numpy", "numba")))
+    run(session, VERSIONS[0], CORE, *(f"{name}=={bound}.*" for name, bound in bounds.items()))
 
 
 @nox.session(venv_backend="none")
@@ -64,3 +62,10 @@ def lowest(session: nox.Session) -> None:
 def suite(session: nox.Session, version: str) -> None:
     """Run all tests."""
     run(session, version, ["-m", "full or not full"])
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """Build the sdist and the wheel, and run the demo and the core tests from the wheel."""
+    session.install("build", "twine")
+    session.run("python", "-m", "tools.package_check", "--install", *session.posargs)

@@ -51,7 +51,18 @@ from tapegrad.runtime.blocking import get_num_threads, set_num_threads
 from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
 from tapegrad.serialization import load, save
 from tapegrad.tensor import Tensor
-from tapegrad.type_info import Size, finfo, iinfo
+from tapegrad.type_info import (
+    Size,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    finfo,
+    iinfo,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
 
 install()
 newaxis = None  # ``x[:, newaxis]``, as in NumPy
@@ -59,6 +70,8 @@ newaxis = None  # ``x[:, newaxis]``, as in NumPy
 __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
     "Size", "device", "set_default_device", "get_default_device", "dtype", "finfo", "iinfo", "default_generator",
+    "memory_format", "contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "layout", "strided",
+    "UntypedStorage", "TypedStorage", "set_default_tensor_type",
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
     "inference_mode", "is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled",
@@ -82,6 +95,8 @@ if TYPE_CHECKING:
     from tapegrad.autograd.anomaly import set_anomaly_enabled
     from tapegrad.autograd.profiling import profile
     from tapegrad.func import vmap
+    from tapegrad.ops.legacy_tensors import set_default_tensor_type
+    from tapegrad.ops.storages import TypedStorage, UntypedStorage
     from tapegrad.ops.table.functions import *
     from tapegrad.ops.table.functions import __all__ as _names
     from tapegrad.program import compile as compile
@@ -98,6 +113,8 @@ else:
         "profile": "tapegrad.autograd.profiling",
         "set_anomaly_enabled": "tapegrad.autograd.anomaly",
         "vmap": "tapegrad.func",
+        **dict.fromkeys(("TypedStorage", "UntypedStorage"), "tapegrad.ops.storages"),
+        "set_default_tensor_type": "tapegrad.ops.legacy_tensors",
     }
 
     def __getattr__(name):

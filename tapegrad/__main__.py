@@ -126,11 +126,11 @@ def _require(parser: argparse.ArgumentParser, module: str, package: str) -> None
 
 
 def _warm_up(parser: argparse.ArgumentParser, ops: Sequence[str]) -> int:
-    from tapegrad.ops.warmup import default_processes
+    from tapegrad.runtime.blocking import cores
 
     try:
         with _progress() as progress:
-            done = tg.warmup(ops or None, processes=default_processes(), progress=progress)
+            done = tg.warmup(ops or None, processes=cores(), progress=progress)
     except ValueError as error:
         parser.error(str(error))
     except OSError as error:

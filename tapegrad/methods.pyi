@@ -20,6 +20,7 @@ from tapegrad.ops.older import SVD
 from tapegrad.ops.older_factors import TriangularSolve
 from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.qr import QR
+from tapegrad.ops.storages import TypedStorage, UntypedStorage
 from tapegrad.tensor import Tensor
 
 class TensorMethods:
@@ -209,8 +210,8 @@ class TensorMethods:
     def adjoint(self) -> Tensor:
         """Conjugates of matrices, transposed."""
 
-    def alias_copy(self) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`."""
+    def alias_copy(self, *, memory_format: Any = None) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
 
     def all(
         self,
@@ -424,8 +425,8 @@ class TensorMethods:
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """Limit elements to the range from `min` to `max`."""
 
-    def clone(self) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`."""
+    def clone(self, *, memory_format: Any = None) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
 
     def conj(self) -> Tensor:
         """Complex conjugate; of real numbers the tensor itself."""
@@ -433,11 +434,11 @@ class TensorMethods:
     def conj_physical(self) -> Tensor:
         """Complex conjugate; the same as `conj`."""
 
-    def contiguous(self) -> Tensor:
+    def contiguous(self, memory_format: Any = None) -> Tensor:
         """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
 
-    def copy(self) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`."""
+    def copy(self, *, memory_format: Any = None) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
 
     def copysign(self, other: Any) -> Tensor:
         """The size of `input` with the sign of `other`."""
@@ -750,6 +751,9 @@ class TensorMethods:
 
     def is_same_size(self, other: Any) -> builtins.bool:
         """Whether two tensors have the same shape."""
+
+    def is_set_to(self, tensor: Tensor) -> builtins.bool:
+        """Whether two tensors show the same elements of the same memory, in the same shape."""
 
     def is_shared(self) -> builtins.bool:
         """Return False: other processes do not see the memory."""
@@ -1334,6 +1338,9 @@ class TensorMethods:
     ) -> Tensor:
         """Copy with one index of a dimension replaced; see `select`."""
 
+    def set_(self, source: Tensor) -> Tensor:
+        """Let the tensor show the memory of another one, with its shape, as ``x.data = source`` does."""
+
     def sgn(self) -> Tensor:
         """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
 
@@ -1452,8 +1459,14 @@ class TensorMethods:
     ) -> Tensor:
         """Fourier transforms of the frames of a signal: which frequencies it has, and when."""
 
+    def storage(self) -> TypedStorage:
+        """Return the elements of the memory that the tensor looks at; PyTorch has deprecated it."""
+
     def storage_offset(self) -> builtins.int:
         """Return how many elements of the memory stand before the first one: 0 if the tensor is no view."""
+
+    def stride(self, dim: builtins.int | None = None, *, axis: builtins.int | None = ...) -> Any:
+        """Return the strides in elements, or that of one dimension."""
 
     def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Subtract `other`, times a factor."""
@@ -1639,6 +1652,9 @@ class TensorMethods:
 
     def unsqueeze_(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> Tensor:
         """Give the tensor the shape of what `unsqueeze` returns; recorded where a gradient is wanted."""
+
+    def untyped_storage(self) -> UntypedStorage:
+        """Return the bytes of the memory that the tensor, and all that share its memory, look at."""
 
     def var(
         self,
@@ -2097,7 +2113,7 @@ class TensorMethods:
     def xlogy_(self, other: Any) -> Tensor:
         """Compute `xlogy` in place; recorded where a gradient is wanted."""
 
-    def __init__(self, data: Any = ...) -> None:
+    def __init__(self, *data: Any) -> None:
         """Make ``Tensor(data)``, always of the default dtype. Only users call it: operations call ``Tensor.__new__``."""
 
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
@@ -2210,8 +2226,44 @@ class TensorMethods:
         """Return False: no tensor is in the memory of a GPU."""
 
     @property
+    def is_meta(self) -> builtins.bool:
+        """Return False: all tensors have elements."""
+
+    @property
+    def is_mkldnn(self) -> builtins.bool:
+        """Return False: memory has NumPy's order."""
+
+    @property
+    def is_mps(self) -> builtins.bool:
+        """Return False: no tensor is in the memory of a GPU."""
+
+    @property
+    def is_nested(self) -> builtins.bool:
+        """Return False: all tensors are of one shape."""
+
+    @property
+    def is_quantized(self) -> builtins.bool:
+        """Return False: there are no quantised tensors."""
+
+    @property
+    def is_sparse(self) -> builtins.bool:
+        """Return False: all tensors are dense."""
+
+    @property
+    def is_sparse_csr(self) -> builtins.bool:
+        """Return False: all tensors are dense."""
+
+    @property
+    def is_xpu(self) -> builtins.bool:
+        """Return False: no tensor is in the memory of a GPU."""
+
+    @property
     def itemsize(self) -> builtins.int:
         """Return the size of an element in bytes."""
+
+    @property
+    def layout(self) -> Any:
+        """Return how elements are kept: all tensors are dense, which PyTorch calls strided."""
 
     @property
     def mH(self) -> Tensor:

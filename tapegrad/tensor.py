@@ -101,10 +101,6 @@ class Tensor(TensorMethods):
         """Return the number of elements."""
         return self._layout.size
 
-    def stride(self) -> tuple[int, ...]:
-        """Return the strides in elements."""
-        return tuple([step // self.dtype.itemsize for step in self._layout.strides])
-
     def is_floating_point(self) -> bool:
         """Whether the dtype is float32 or float64."""
         return self.dtype.kind == "f"
@@ -113,15 +109,15 @@ class Tensor(TensorMethods):
         """Whether the dtype is complex64 or complex128."""
         return self.dtype.kind == "c"
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         """Return the data as an array. It is a view: it shares memory with the tensor, not its shape or strides.
 
         Raises
         ------
         RuntimeError
-            If the tensor requires grad: a write to the array would not be noticed.
+            If the tensor requires grad, but for ``force=True``: a write to the array would not be noticed.
         """
-        if self.requires_grad:
+        if self.requires_grad and not force:
             raise RuntimeError(errors.NUMPY_OF_GRAD)
         self._looked_at()
         return self._array()[...]
@@ -181,6 +177,8 @@ class Tensor(TensorMethods):
     def __repr__(self) -> str:
         of_leaf = ["requires_grad=True"] if self.requires_grad else []
         suffixes = of_leaf if self.grad_fn is None else [f"grad_fn=<{self.grad_fn.name()}>"]
+        tangent = getattr(modes.interceptor(), "tangent_of", lambda _: None)(self)  # of a dual tensor
+        suffixes += [] if tangent is None else [f"tangent={tangent}"]
         return format_tensor(self._data, default_dtype=default_dtype(), suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:

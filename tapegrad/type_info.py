@@ -9,7 +9,10 @@ import numpy as np
 
 from tapegrad.dtypes import DTypeLike, default_dtype
 
-__all__ = ["Size", "finfo", "iinfo"]
+__all__ = [
+    "Size", "channels_last", "channels_last_3d", "contiguous_format", "finfo", "iinfo", "layout", "memory_format",
+    "preserve_format", "strided",
+]  # fmt: skip
 
 
 class _IsTuple(type):
@@ -30,6 +33,32 @@ class Size(tuple[int, ...], metaclass=_IsTuple):
     def numel(self) -> int:
         """Return the number of elements."""
         return math.prod(self)
+
+
+class memory_format:  # noqa: N801  # PyTorch's name
+    """The order of elements in memory, which programs of PyTorch name. Memory has NumPy's order, whatever they say.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.zeros_like(tg.ones(2), memory_format=tg.preserve_format), tg.preserve_format
+    (tensor([0., 0.]), tapegrad.preserve_format)
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"tapegrad.{self.name}"
+
+
+class layout(memory_format):  # noqa: N801  # PyTorch's name
+    """How elements are kept: all tensors are dense, which PyTorch calls strided."""
+
+
+contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
+channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
+strided = layout("strided")
 
 
 class _Limits:

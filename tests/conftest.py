@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 import tapegrad
 from tapegrad.forward import prepared
 from tapegrad.ops.table.loading import load_all
+from tapegrad.program import run
 from tapegrad.runtime import blocking, pool
 from tapegrad.sweep import leaf_grads, workspace
 
@@ -28,6 +29,15 @@ if os.environ.get("TAPEGRAD_TEST_AS_LARGE"):
     pool.THRESHOLD = leaf_grads.THRESHOLD = workspace.SHARED_WORK = prepared._MANY_OF_OTHERS = 1
     prepared._MANY.clear()
     blocking.set_block_size(2)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _programs_are_lowered():
+    """Let each test make machine code itself: what an earlier run has left tells nothing of today's lowering."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "remembered", lambda program, kind: None)
+        patch.setattr(run, "remember", lambda program, kind, code: None)
+        yield
 
 
 @pytest.fixture(params=["tapegrad", "torch"])

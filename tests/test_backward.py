@@ -358,6 +358,24 @@ def test_a_seed_of_a_number_is_taken_as_it_is():
     assert x.grad.item() == pytest.approx(2 * np.cos(0.5))
 
 
+@pytest.mark.parametrize(
+    "view",
+    [lambda x: x.t(), lambda x: x[None], lambda x: x[:, ::2], lambda x: x.diagonal(), lambda x: x.expand(2, 3, 3)],
+)
+def test_the_seed_of_a_view_is_taken_as_it_is(view):
+    """Its strides are those of a new array, not those of the view."""
+    values = np.arange(9.0).reshape(3, 3)
+    x = tg.tensor(values, requires_grad=True)
+    y = view(x)
+    seed = tg.tensor(np.random.default_rng(0).normal(size=y.shape))
+    assert like(y, seed) is seed
+    assert like(y, seed.t() if y.ndim == 2 else seed[..., None]) is None
+    y.backward(seed)
+    weighted = tg.tensor(values, requires_grad=True)
+    (view(weighted) * seed).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), weighted.grad.numpy(), rtol=1e-15)
+
+
 def test_passes_that_call_rules_load_no_kernels(monkeypatch):
     """Other passes over the same entries do, whichever comes first."""
     state.reset()  # no plan is known, and no template of plans

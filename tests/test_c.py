@@ -13,7 +13,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func
-from tapegrad.compiler.assembly import undefined_symbols
+from tapegrad.compiler.object_files import undefined_symbols
 from tapegrad.kernels.blas import blas_address
 from tapegrad.program import Program
 from tapegrad.program.native.factors import bytes_of_integers

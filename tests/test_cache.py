@@ -17,6 +17,7 @@ from tapegrad.compiler import files as machine_code_files
 from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.elements import as_pointer, load
 from tapegrad.compiler.fingerprint import fingerprint
+from tapegrad.runtime import platform
 
 ROOT = Path(cache.__file__).parents[2]
 SIGNATURE = ("int64",)
@@ -143,7 +144,7 @@ def test_two_threads_compile_once(folder):
     assert cache.stats.compiled == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.skipif(not platform.has("fork"), reason="needs fork")
 def test_a_forked_child_can_ask(folder):
     held, release = threading.Event(), threading.Event()
 

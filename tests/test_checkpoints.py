@@ -206,7 +206,7 @@ def test_a_rule_that_is_not_machine_code() -> None:
         y = x * x
         found.append(tg.autograd.grad(f(x, y), x)[0].numpy())
         for _, run, _ in rules._vjps[f.programs[0]].values():
-            run.fused = None
+            run.code = None
     np.testing.assert_allclose(*found)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.forward import chosen
+from tapegrad.ops import index_arrays
 from tapegrad.tape.layout import layout_of
 from tests.torch_programs import torch
 
@@ -251,3 +252,35 @@ def test_the_largest_of_bags_of_none_and_of_one() -> None:
     table, indices = tg.tensor([[1.0, -2.0], [3.0, -4.0]]), tg.tensor([1, 0, 1])
     found = tg.nn.functional.embedding_bag(indices, table, tg.tensor([0, 1, 1]), mode="max")
     assert found.tolist() == [[3.0, -4.0], [0.0, 0.0], [3.0, -2.0]]
+
+
+ALONG: dict[str, Callable[..., Any]] = {
+    "index_select": lambda T, x, i, v: T.index_select(x, 0, i),
+    "index_add": lambda T, x, i, v: T.index_add(x, 0, i, v),
+    "index_copy": lambda T, x, i, v: T.index_copy(x, 0, i, v),
+    "take": lambda T, x, i, v: T.take(x, i),
+    "put": lambda T, x, i, v: T.put(x, i, v[:, 0]),
+    "index_put": lambda T, x, i, v: T.index_put(x, (i,), v),
+    "embedding": lambda T, x, i, v: T.nn.functional.embedding(i, x),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ALONG)
+def test_compiled_code_serves_indices_along_a_dimension(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also others than those of the call that made the plan; what happens to an array of indices later is no matter."""
+    function, rng = ALONG[name], np.random.default_rng(0)
+    x, v = rng.normal(size=(4, 3)), rng.normal(size=(2, 3))
+    for _ in range(2):
+        both(lambda T, own: function(T, *own, T.tensor(v)), x, np.array([0, 3]))
+    calls: list[Any] = []
+    monkeypatch.setattr(index_arrays, "compute", lambda *args, **kwargs: calls.append(args))
+    both(lambda T, own: function(T, *own, T.tensor(v)), x, np.array([2, 1]))
+    assert not calls
+    index, leaf = tg.tensor([2, 1]), tg.tensor(x, requires_grad=True)
+    y = function(tg, leaf, index, tg.tensor(v))
+    index.zero_()
+    y.sum().backward()
+    fresh = tg.tensor(x, requires_grad=True)
+    function(tg, fresh, tg.tensor([2, 1]), tg.tensor(v)).sum().backward()
+    np.testing.assert_array_equal(leaf.grad.numpy(), fresh.grad.numpy())

@@ -74,6 +74,12 @@ def test_tensors_in_lists() -> None:
 def test_legacy_constructors() -> None:
     assert tg.Tensor([[1]]).dtype == np.float64
     assert tg.FloatTensor([[0.5]]).dtype == np.float32
+    assert (tg.Tensor(2, 3).shape, tg.Tensor(4).shape, tg.Tensor().shape, tg.LongTensor(3).shape) == (
+        (2, 3),
+        (4,),
+        (0,),
+        (3,),
+    )
     assert tg.DoubleTensor([1]).tolist() == [1.0]
 
 
@@ -121,7 +127,7 @@ def test_random() -> None:
         (lambda: tg.arange(0, 5, -1), RuntimeError, "upper bound and lower bound inconsistent with step sign"),
         (lambda: tg.randint(3, 3, (1,)), RuntimeError, "expects 'from' to be less than 'to'"),
         (lambda: tg.normal(0.0, -1.0, (1,)), RuntimeError, r"normal expects std >= 0\.0"),
-        (lambda: tg.Tensor(3), TypeError, r"tapegrad\.empty\(3\)"),
+        (lambda: tg.Tensor(2.5), TypeError, r"tapegrad\.tensor\(2\.5\)"),
     ],
 )  # fmt: skip
 def test_errors(call: Callable[[], Any], error: type[Exception], words: str) -> None:

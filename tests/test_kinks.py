@@ -403,6 +403,7 @@ def _multilabel_margin(x: Any, target: Any, reduction: str = "mean") -> Any:
 
 # Torch's functions of another name, or with other arguments.
 AS_TORCH: dict[str, Callable[..., Any]] = {
+    "turned": lambda x, dims, place: torch.roll(x, place, dims if len(dims) == 1 else None),
     "cast": lambda x, source, dtype: FUNCTIONS["cast"](x, dtype),
     "take_along": lambda x, indices, dim: torch.take_along_dim(x, torch.as_tensor(indices), dim),
     "put_along": _put_along,

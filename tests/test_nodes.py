@@ -287,7 +287,16 @@ def test_saved_tensors_are_packed_and_unpacked(T):
 
 @pytest.mark.parametrize("call", ["exp", "tanh", "sin", "softmax", "cumprod", "matmul", "max", "getitem", "sum_of_exp"])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (100, 200)])
-def test_packed_gradients_are_those_without(call, shape):
+@pytest.mark.parametrize(
+    ("pack", "unpack"),
+    [
+        (lambda t: t.tolist(), tg.tensor),
+        (lambda t: t.detach().numpy(), tg.from_numpy),  # which makes an array of a number
+        (lambda t: t.detach().clone(), lambda t: t),
+    ],
+    ids=["list", "array", "clone"],
+)
+def test_packed_gradients_are_those_without(call, shape, pack, unpack):
     calls = {
         "exp": lambda x: x.exp(), "tanh": lambda x: x.tanh(), "sin": lambda x: x.sin(),
         "softmax": lambda x: x.softmax(-1), "cumprod": lambda x: x.cumprod(-1) if x.ndim else x * x,
@@ -301,7 +310,7 @@ def test_packed_gradients_are_those_without(call, shape):
         x = tg.tensor(data, requires_grad=True)
         for create_graph in (False, True):
             if hooks:
-                with tg.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), tg.tensor):
+                with tg.autograd.graph.saved_tensors_hooks(pack, unpack):
                     y = calls[call](x).sum() * 2
             else:
                 y = calls[call](x).sum() * 2

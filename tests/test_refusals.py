@@ -105,6 +105,20 @@ AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
                               "full_like(): argument 'input' (position 1) must be Tensor, not float"),
     "rows of other lengths": (lambda T: T.tensor([[1, 2], [3]]), ValueError,
                               "expected sequence of length 2 at dim 1 (got"),
+    "a word as dimension": (lambda T: T.log_softmax(T.ones(2), "x"), TypeError,
+                             "log_softmax(): argument 'dim'...must be int, not str"),
+    "half a dimension": (lambda T: T.unbind(T.ones(2), 0.5), TypeError,
+                             "unbind(): argument 'dim'...must be int, not float"),
+    "half an index": (lambda T: T.select(T.ones(2), 0, 0.5), TypeError,
+                             "select(): argument 'index'...must be int, not float"),
+    "half an offset": (lambda T: T.diagflat(T.ones(2), 0.5), TypeError,
+                             "diag...(): argument 'offset'...must be int, not float"),
+    "half a shift": (lambda T: T.roll(T.ones(2), 0, 0.5), TypeError, "...must be"),
+    "half a window": (lambda T: T.nn.functional.avg_pool1d(T.ones(1, 1, 4), 1.5), TypeError, "...kernel_size"),
+    "dimension 1 of a number": (lambda T: T.cummax(T.tensor(2.0), 1), IndexError, ""),
+    "logarithms of complex numbers": (lambda T: T.xlogy(T.ones(2), T.ones(2, dtype=T.complex128)), NotImplementedError,
+                                      "...not implemented for"),
+    "fractions of bools": (lambda T: T.frac(T.ones(2, dtype=T.bool)), NotImplementedError, "...not implemented for"),
 }  # fmt: skip
 # PyTorch's words as well, but it takes seconds to import its optimizers, or takes what cannot be meant.
 OURS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {

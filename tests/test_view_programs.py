@@ -31,6 +31,16 @@ WRITES = [
     lambda t, other, x, i: t.__setitem__(i, t[0].clone() * 2),
     lambda t, other, x, i: t.__setitem__(i, t[i].mul_(3)),
     lambda t, other, x, i: t.__setitem__(i, t[i].add_(x[0, 0])),
+    lambda t, other, x, i: t[i].mul_(x[0, 0]),
+    lambda t, other, x, i: t[i].copy_(t[0].clone()),
+    lambda t, other, x, i: t[i].zero_(),
+    lambda t, other, x, i: t[i].__setitem__(..., 1.5),
+    lambda t, other, x, i: t.clamp_(0.7, 1.2) if not t.is_complex() else t.mul_(2),
+    lambda t, other, x, i: t.clamp_(max=other.clone()) if not t.is_complex() else t.mul_(2),
+    lambda t, other, x, i: t.masked_fill_(x.new_ones(t.shape) > 0, 0.5),
+    lambda t, other, x, i: t[i].masked_fill_(x.new_ones(t[i].shape) > 0, 0.5),
+    lambda t, other, x, i: t[i].__setitem__(x.new_ones(t[i].shape) > 0, 0.5),
+    lambda t, other, x, i: t[i].cos_(),
 ]
 
 

@@ -17,8 +17,8 @@ written by hand in Numba with vectorised mathematics: one thread, called from Py
 is faster than the derivative by hand. Each call has other values than the one before, and results are checked before
 anything is timed.
 
-A first call traces and compiles. It has paid when the calls behind it have saved what it took: that many calls are in
-the last column of the second table.
+A first call traces and compiles. It has paid when the calls behind it have saved what it took: the second table says
+after how many calls. Its last column is the first call in another process, which finds machine code in the cache.
 
 ```sh
 python -m bench --programs --report docs/benchmarks

@@ -16,7 +16,7 @@ from tapegrad.tape import views
 from tapegrad.tape.entries import Leaf, TapeNode, leaf_at
 from tapegrad.tensor import Tensor
 
-_sweep_to_all_leaves: Final = Destination(None, create_graph=False, accumulate=True).sweep
+_to_all_leaves: Final = Destination(None, create_graph=False, accumulate=True)
 
 
 def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
@@ -27,9 +27,13 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
             return False
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
-    if node.__class__ is not list or seed is None:
+    if seed is None or node is None:
         return False
-    run_pass([node], [seed._data], None, retain, _sweep_to_all_leaves)
+    if node.__class__ is list:
+        run_pass([node], [seed._data], None, retain, _to_all_leaves.sweep)
+    else:  # a leaf, as results of functions that change nothing are
+        _to_all_leaves.check_grad(root)
+        _to_all_leaves.finish_leaf(root, seed.detach().clone())
     return True
 
 

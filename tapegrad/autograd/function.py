@@ -183,7 +183,7 @@ class Function:
     """
 
     generate_vmap_rule: ClassVar[bool] = False
-    _backward_cls: ClassVar[type[BackwardCFunction]]
+    _backward_cls: ClassVar[type[BackwardCFunction]] = BackwardCFunction
     _op: ClassVar[Op]
     _has_setup: ClassVar[bool] = False
 

@@ -43,11 +43,14 @@ def _one(layout: Layout) -> Tensor | None:
 
 
 def like(root: Tensor, gradient: Any) -> Tensor | None:
-    """Return a gradient if a sweep can use it as it is: a contiguous array of the root's layout; else None."""
+    """Return a gradient if a sweep can use it as it is: a contiguous array of the root's shape and dtype; else None.
+
+    The strides of the root say nothing: it may be a view.
+    """
     if gradient.__class__ is not Tensor:
         return None
     data, own, layout = gradient._data, gradient._layout.plain, root._layout.plain
-    if own is not layout and (own.ndim or layout.ndim or own.dtype != layout.dtype):  # else one is of a scalar object
+    if own is not layout and (own.shape != layout.shape or own.dtype != layout.dtype):
         return None
     return gradient if data.__class__ is np.ndarray and gradient._layout.contiguous and is_aligned(data) else None
 

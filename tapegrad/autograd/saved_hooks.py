@@ -20,7 +20,7 @@ from tapegrad.ops.table.op import Bound, Op
 from tapegrad.tape import versions
 from tapegrad.tape.entries import PLAN_OBJECT, TapeNode
 from tapegrad.tape.hooks import Packed
-from tapegrad.tape.layout import layout_of
+from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
 
 __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
@@ -104,15 +104,15 @@ class saved_tensors_hooks:
             _local.active = outer
             del self._before[-1]
 
-    def packed(self, tensor: Tensor) -> Packed:
-        """Return a saved tensor as the pack hook packs it."""
-        data = tensor._data
+    def packed(self, tensor: Tensor, layout: Layout | None = None) -> Packed:
+        """Return a saved tensor as the pack hook packs it; kernels rely on the layout, by default the tensor's."""
+        data, layout = tensor._data, layout or tensor._layout.plain  # now: a hook may let a number become an array
         version = versions.version(data) if isinstance(data, np.ndarray) else 0
         with modes.no_grad():
             value = self.pack_hook(tensor)
         if isinstance(data, np.ndarray) and versions.version(data) != version:
             raise RuntimeError(_MODIFIED)
-        return Packed(value, self.unpack_hook, tensor._layout.plain)
+        return Packed(value, self.unpack_hook, layout)
 
     def _pack_residuals(self, op: Op, bound: Bound, node: TapeNode) -> None:
         if not _local.active or _local.active[-1] is not self:
@@ -128,7 +128,7 @@ class saved_tensors_hooks:
                 tensor = constant(node[place], layout_of(node[place]))
             if tensor._layout.weak:
                 continue
-            self.packed(tensor).pack_into(node, place)
+            self.packed(tensor, layout_of(node[place])).pack_into(node, place)
 
 
 class save_on_cpu(saved_tensors_hooks):

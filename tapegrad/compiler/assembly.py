@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import struct
 from typing import Any, Final
 
 from tapegrad.compiler import cpu
 from tapegrad.compiler.intrinsics import VECTORISABLE
+from tapegrad.compiler.object_files import undefined_symbols
 
-__all__ = ["ALLOWED", "JitError", "assemble", "target_machine", "undefined_symbols"]
+__all__ = ["ALLOWED", "JitError", "assemble", "target_machine"]
 
 RAISED: Final = "tapegrad_raised"  # what code calls where a Python exception would be raised
 
@@ -42,6 +42,7 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     used = f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(f'ptr {name}' for name in kept)}], "
     ir += used + 'section "llvm.metadata"\n' if kept else ""
     module = llvm.parse_assembly(ir)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
     for item in module.functions:
         if item.is_declaration or item.name == symbol:
             continue
@@ -95,34 +96,15 @@ def _names(plain: str, both: str) -> frozenset[str]:
     return frozenset(plain.split()) | {name + end for name in both.split() for end in ("", "f")}
 
 
-# Memory functions of libc, floating flags, libm in double and float, and what `tapegrad.recording.native` needs of
-# CPython: `tapegrad.compiler.cache` resolves them by name.
+# Memory functions of libc, floating flags, libm in double and float, what `tapegrad.recording.native` needs of CPython,
+# and what LLVM adds on macOS and on Windows: `tapegrad.compiler.cache` resolves them by name.
 ALLOWED = _names(
     "memset memcpy memmove memcmp bcmp bzero feclearexcept feraiseexcept fetestexcept "
     "Py_IncRef Py_DecRef _Py_Dealloc PyType_GenericAlloc PyList_New PyList_Append PyBytes_FromStringAndSize "
     "PyLong_AsSsize_t PyLong_AsLongLongAndOverflow PyLong_FromSsize_t PyNumber_Add PyNumber_Float PyObject_Vectorcall "
     "PyEval_SaveThread PyEval_RestoreThread PyErr_ExceptionMatches PyErr_Clear PyObject_GetItem PyWeakref_NewRef "
-    "PyCFunction_NewEx",
+    "PyCFunction_NewEx memset_pattern4 memset_pattern8 memset_pattern16 __chkstk _fltused",
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
     "fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 logb modf nearbyint "
     "nextafter pow remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc",
 )
-
-
-def undefined_symbols(code: bytes) -> set[str]:
-    """Return the names that an ELF object leaves to the linker (elsewhere LLVM's loader reports them)."""
-    if code[:4] != b"\x7fELF" or code[4] != 2:
-        return set()
-    order = "<" if code[5] == 1 else ">"
-    (start,) = struct.unpack_from(order + "Q", code, 0x28)
-    size, count = struct.unpack_from(order + "HH", code, 0x3A)
-    # Section header: name, type, flags, address, offset, size, link, ... ; type 2 is the symbol table.
-    sections = [struct.unpack_from(order + "IIQQQQII", code, start + i * size) for i in range(count)]
-    found = set()
-    for _, kind, _, _, offset, length, link, _ in sections:
-        for at in range(offset + 24, offset + length, 24) if kind == 2 else ():
-            name, _, _, section = struct.unpack_from(order + "IBBH", code, at)
-            if section == 0 and name:
-                begin = sections[link][4] + name
-                found.add(code[begin : code.index(b"\0", begin)].decode())
-    return found

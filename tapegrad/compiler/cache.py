@@ -7,7 +7,9 @@ linker loads each object file into a library of its own (0.3 ms).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -17,7 +19,7 @@ from tapegrad.compiler.fingerprint import fingerprint, fingerprint_of_ir
 from tapegrad.runtime.locks import hold_while_forking, module_lock
 from tapegrad.runtime.signals import undisturbed
 
-__all__ = ["Stats", "address_of", "address_of_ir", "known", "on_compile", "stats"]
+__all__ = ["Stats", "address_of", "address_of_ir", "address_of_made", "digest_of_ir", "known", "on_compile", "stats"]
 
 
 class Stats(SimpleNamespace):
@@ -129,8 +131,7 @@ def address_of_ir(
     >>> ctypes.CFUNCTYPE(*[ctypes.c_int64] * 2)(address)(21)
     42
     """
-    digest = fingerprint_of_ir(key.encode() if isinstance(key, str) else key, (symbol, sorted(imports), slp))
-
+    digest = digest_of_ir(key, symbol, imports, slp=slp)
     _programs.add(digest)
 
     def make() -> bytes:
@@ -139,6 +140,27 @@ def address_of_ir(
         return assemble_module(make_ir(), symbol, frozenset(imports), slp=slp)
 
     return _obtain(name, digest, partial(files.path_of_program, digest), make, symbol, imports)
+
+
+def digest_of_ir(key: str | bytes, symbol: str, imports: Iterable[str] = (), *, slp: bool = False) -> str:
+    """Return the fingerprint of a function of a module; the arguments are those of `address_of_ir`."""
+    return fingerprint_of_ir(key.encode() if isinstance(key, str) else key, (symbol, sorted(imports), slp))
+
+
+def address_of_made(digest: str, symbol: str, imports: Mapping[str, int]) -> int | None:
+    """Return the address of a function of a module that was made before, by its fingerprint; None if it is gone."""
+    path = files.path_of_program(digest)
+    if digest not in _addresses and (path is None or not os.path.exists(path)):
+        return None
+
+    def make() -> bytes:
+        raise FileNotFoundError
+
+    _programs.add(digest)
+    try:
+        return _obtain("program", digest, lambda: path, make, symbol, imports)
+    except FileNotFoundError:  # it was removed meanwhile, or is broken
+        return None
 
 
 def _obtain(
@@ -200,7 +222,7 @@ def _linker() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     # We try names, each right on one kind of system, as ctypes.util.find_library runs a compiler.
-    for name in ("libm.so.6", "libm.so", "libSystem.B.dylib", "msvcrt.dll"):
+    for name in ("libm.so.6", "libm.so", "libSystem.B.dylib", "ucrtbase.dll"):
         try:
             llvm.load_library_permanently(name)
             break
@@ -215,6 +237,8 @@ def _link(code: bytes, symbol: str = jit.SYMBOL, imports: Mapping[str, int] = Ma
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
+    if sys.platform == "win32":
+        builder.import_symbol("_fltused", 1)  # says that the code has floating numbers; nobody reads it
     for name, address in imports.items():
         builder.import_symbol(name, address)
     try:

@@ -12,6 +12,7 @@ import stat
 import warnings
 
 from tapegrad.compiler.fingerprint import sha256
+from tapegrad.runtime.platform import has
 
 __all__ = ["folder", "kept", "path_of_kernel", "path_of_program", "read", "write"]
 
@@ -62,8 +63,8 @@ def folder() -> str | None:
 
 def _fault(status: os.stat_result) -> str:
     """Return why a file or folder is unsafe: another user owns it, or may write to it; "" if it is safe."""
-    if not hasattr(os, "geteuid"):
-        return ""  # Windows: a user's folders have access lists
+    if not has("owners"):
+        return ""
     if status.st_uid != os.geteuid():
         return f"it belongs to user {status.st_uid}"
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

@@ -21,6 +21,7 @@ import numpy as np
 from tapegrad._version import __version__
 from tapegrad.compiler import cpu
 from tapegrad.compiler.intrinsics import Intrinsic
+from tapegrad.runtime.platform import of_machine_code
 from tapegrad.runtime.structs import Struct, layout_token, struct_hints
 
 if TYPE_CHECKING:
@@ -258,6 +259,7 @@ def _environment() -> bytes:
         llvm.get_process_triple(),
         cpu.name(),
         cpu.flat(),
+        of_machine_code(),
         source,
     )
     return sha256(repr(parts).encode()).digest()

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.runtime import memory
+from tapegrad.runtime import memory, platform
 from tapegrad.runtime.locks import in_child
 from tapegrad.runtime.structs import struct_hints
 
@@ -173,7 +173,7 @@ def _memcpy(target: int, source: int, nbytes: int) -> None:
 
 
 def _fenv(name: str) -> Callable[[int], int]:
-    return lambda which: int(getattr(ctypes.CDLL(None), name)(which))
+    return lambda which: int(getattr(platform.c_library(), name)(which)) if platform.has("fenv") else 0
 
 
 _INTRINSICS: Final[dict[str, Callable[..., Any]]] = {

@@ -7,11 +7,11 @@ the intrinsics over elements of a dtype.
 from __future__ import annotations
 
 import inspect
-import platform
 from collections.abc import Callable
 from typing import Any
 
 from tapegrad.runtime.memory import INTERPRETS
+from tapegrad.runtime.platform import has
 
 __all__ = [
     "VECTORISABLE",
@@ -35,6 +35,7 @@ __all__ = [
 
 #: How names of functions in object code begin that LLVM replaces by others, of vectors (vmath/functions.py).
 VECTORISABLE = "tapegrad_v_"
+_HAS_FENV, _IS_X86 = has("fenv"), has("x86")  # numbers, of which a fingerprint can be made
 
 
 class Intrinsic:
@@ -193,12 +194,8 @@ def memcpy(builder: Any, target: Any, source: Any, nbytes: Any) -> None:
 @words
 def end_streams(builder: Any) -> None:
     """Have what was streamed stand in memory before anything that is written from now on."""
-    from llvmlite import ir
-
-    if platform.machine().lower() in ("x86_64", "amd64"):  # a fence for all that is read and written takes longer
-        builder.call(
-            builder.module.declare_intrinsic("llvm.x86.sse.sfence", fnty=ir.FunctionType(ir.VoidType(), [])), []
-        )
+    if _IS_X86:  # a fence for all that is read and written takes longer
+        _sse(builder, "sfence")
     else:
         builder.fence("release")
 
@@ -247,12 +244,36 @@ def _declared(module: Any, name: str, kind: Any) -> Any:
 
 
 def _fenv(builder: Any, name: str, which: Any) -> Any:
-    """Emit the call of ``int name(int)`` of <fenv.h>."""
+    """Emit the call of ``int name(int)`` of <fenv.h>, or what stands for it; nothing does but on x86."""
     from llvmlite import ir
 
     number = ir.IntType(32)
-    function = _declared(builder.module, name, ir.FunctionType(number, [number]))
-    return builder.zext(builder.call(function, [builder.trunc(which, number)]), which.type)
+    flags = builder.trunc(which, number)
+    if _HAS_FENV:
+        function = _declared(builder.module, name, ir.FunctionType(number, [number]))
+        return builder.zext(builder.call(function, [flags]), which.type)
+    if not _IS_X86:
+        return which.type(0)
+    # The register MXCSR has the flags at the places that <fenv.h> gives them on x86.
+    with builder.goto_entry_block():
+        register = builder.alloca(number)
+    builder.fence("seq_cst", "singlethread")  # results are computed, and stand in memory, on either side of this
+    _sse(builder, "stmxcsr", register)
+    before = builder.load(register, typ=number)
+    if name != "fetestexcept":
+        changed = builder.or_(before, flags) if name == "feraiseexcept" else builder.and_(before, builder.not_(flags))
+        builder.store(changed, register)
+        _sse(builder, "ldmxcsr", register)
+    builder.fence("seq_cst", "singlethread")
+    return builder.zext(builder.and_(before, flags), which.type)
+
+
+def _sse(builder: Any, name: str, *places: Any) -> None:
+    """Emit an instruction of SSE, which all CPUs of x86 with 64 bits have."""
+    from llvmlite import ir
+
+    kind = ir.FunctionType(ir.VoidType(), [place.type for place in places])
+    builder.call(_declared(builder.module, f"llvm.x86.sse.{name}", kind), places)
 
 
 @words

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
-from tapegrad.compiler.assembly import ALLOWED, JitError, target_machine, undefined_symbols
+from tapegrad.compiler.assembly import ALLOWED, JitError, target_machine
+from tapegrad.compiler.object_files import undefined_symbols
 
 __all__ = ["assemble_module"]
 

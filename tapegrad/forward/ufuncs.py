@@ -5,7 +5,6 @@ They are made by `PyUFunc_FromFuncAndData` of NumPy's C API, at first use: until
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,15 +15,14 @@ from tapegrad.compiler import cache
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, put, raise_float_errors, stack
 from tapegrad.kernels.rules import rule_parameters
+from tapegrad.runtime import platform
 from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.objects import numpy_function
 
 __all__ = ["Function"]
 
 _NUMBERS = {"float32": 11, "float64": 12}  # of dtypes in NumPy's C API
-#: The errors of <fenv.h> that NumPy tells of: FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW, FE_UNDERFLOW.
-_FLAGS = (1, 2, 4, 8) if platform.machine().lower() in ("aarch64", "arm64") else (1, 4, 8, 16)
-FLOAT_ERRORS = sum(_FLAGS)
+FLOAT_ERRORS = sum(platform.FLOAT_ERRORS)
 _BLOCK = 256
 _lock = module_lock()
 _alive: list[Any] = []  # NumPy keeps the addresses of what a ufunc is made from
@@ -157,8 +155,9 @@ def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) 
     blocks, table = (nin + 1) * room, nin * 8
     every = FLOAT_ERRORS
     # Those that are not wanted become 0.
+    kinds = "invalid", "divide", "over", "under"
     invalid, divide, over, under = (
-        flag * (kind in errors) for flag, kind in zip(_FLAGS, ("invalid", "divide", "over", "under"), strict=True)
+        flag * (kind in errors) for flag, kind in zip(platform.FLOAT_ERRORS, kinds, strict=True)
     )
     at_zero, elsewhere, wanted = divide or over, over or divide, invalid | divide | over | under
     tiny = float(np.finfo(dtype).tiny)

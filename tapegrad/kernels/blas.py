@@ -12,6 +12,7 @@ import numpy as np
 
 from tapegrad.compiler.intrinsics import call_void, get, put, stack
 from tapegrad.runtime.objects import numpy_core, pointer_in
+from tapegrad.runtime.platform import has
 
 #: How names of BLAS begin for a dtype.
 BLAS_LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -26,12 +27,13 @@ def blas_address(routine: str, dtype: str) -> int:
     the words of a block, as they are below 2^31.
     """
     name = BLAS_LETTERS[dtype] + routine
-    library = ctypes.CDLL(numpy_core().__file__)  # what it depends on is searched too
-    for symbol in (f"scipy_{name}_64_", f"{name}_64_", f"scipy_{name}_", f"{name}_"):
-        if hasattr(library, symbol):
-            address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
-            assert address is not None
-            return address
+    if has("numpy_blas"):
+        library = ctypes.CDLL(numpy_core().__file__)  # what it depends on is searched too
+        for symbol in (f"scipy_{name}_64_", f"{name}_64_", f"scipy_{name}_", f"{name}_"):
+            if hasattr(library, symbol):
+                address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+                assert address is not None
+                return address
     modules = [importlib.import_module(f"scipy.linalg.cython_{own}") for own in ("blas", "lapack")]
     return pointer_in({**modules[1].__pyx_capi__, **modules[0].__pyx_capi__}[name])
 

@@ -273,8 +273,8 @@ def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
     oracle=np.array,
     samples=(Sample(((),)), Sample(((2, 3),)), Sample(((0, 2),)), Sample(((2, 3),), values=(STRIDED,))),
 )  # fmt: skip
-def clone(input: Tensor) -> dict[str, Any]:
-    """Copy, recorded: gradients flow back to `input`.
+def clone(input: Tensor, *, memory_format: Any = None) -> dict[str, Any]:
+    """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored.
 
     Examples
     --------
@@ -292,7 +292,7 @@ register("copy", clone, Names(namespaces=(), method=True))  # NumPy's name
 
 @public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((2, 3),)), Sample(((3, 2),), values=(np.arange(6.0).reshape(2, 3).T,))), np.copy)
-def contiguous(input: Any) -> Tensor:
+def contiguous(input: Any, memory_format: Any = None) -> Tensor:
     """Return the tensor itself if its elements lie in memory in their order, else a copy that is so.
 
     Examples

@@ -319,18 +319,23 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return _compiled.borrower(ndarray)
 
 
-def init(self: Tensor, data: Any = ()) -> None:
+def init(self: Tensor, *data: Any) -> None:
     """Make ``Tensor(data)``, always of the default dtype. Only users call it: operations call ``Tensor.__new__``.
+
+    Integers are a shape, as in PyTorch, and the elements are not set to anything: ``Tensor(2, 3)``.
 
     Raises
     ------
     TypeError
-        If a length is given instead of data.
+        If a floating number is given.
     """
-    if isinstance(data, (int, float)):
+    if data and all(isinstance(length, int) for length in data):
+        array = np.empty(data, default_dtype())
+    elif len(data) > 1 or isinstance(data[0] if data else (), (int, float)):
         raise TypeError(
-            f"Tensor() takes a list or an array, not {data!r}: write tapegrad.tensor({data!r}) for that number, "
-            f"tapegrad.empty({data!r}) for that length"
+            f"Tensor() takes a list or an array, or integers that are a shape, not {data}: write "
+            f"tapegrad.tensor({data[0]!r}) for that number"
         )
-    array = array_of("Tensor", data, default_dtype(), True)
+    else:
+        array = array_of("Tensor", data[0] if data else (), default_dtype(), True)
     self._data, self._layout, self._node, self._grad = array, layout_of(array), None, None

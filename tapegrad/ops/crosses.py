@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
-from tapegrad.ops.table.structural import one_dim, operation
+from tapegrad.ops.table.structural import integer, one_dim, operation
 from tapegrad.ops.table.values import KINKS
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
@@ -137,7 +136,7 @@ def _checked_dim(x: Tensor, y: Tensor, dim: int) -> int:
 def powers_of(x: Tensor, N: int | None, call: str) -> Tensor:  # PyTorch's name
     """Return powers of each element along a new last dimension, in ascending order."""
     x = x if x.ndim else unsqueeze(x, 0)
-    count = x.shape[-1] if N is None else operator.index(N)
+    count = x.shape[-1] if N is None else integer("vander", "N", N)
     if count < 0 or (count < 2 and call == "linalg.vander"):
         raise RuntimeError(f"{call}: N must be greater than {1 if call == 'linalg.vander' else -1}; got {count}")
     x = x.to("int64") if x.dtype.kind in "biu" else x

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from tapegrad.ops.parts import Part
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import movement, one_dim
+from tapegrad.ops.table.structural import integer, movement, one_dim
 from tapegrad.tape.layout import contiguous_strides
 from tapegrad.tensor import Tensor
 
@@ -86,4 +85,4 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> di
             f"diagonal dimensions cannot be identical {dim1}, {dim2}; "
             f"diagonal() got a tensor of shape {list(input.shape)}"
         )
-    return {"offset": operator.index(offset), "dim1": first, "dim2": second}
+    return {"offset": integer("diagonal", "offset", offset), "dim1": first, "dim2": second}

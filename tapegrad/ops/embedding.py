@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.arithmetic import add, mul, where
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.extrema import amax, amin
 from tapegrad.ops.gather import indices_of
-from tapegrad.ops.indexing import index_gather
+from tapegrad.ops.index_arrays import taken
 from tapegrad.ops.setitem import write_at_index
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.index_values import are_within, index_values
+from tapegrad.ops.table.index_values import are_within
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -86,8 +85,7 @@ def embedding(
         raise AssertionError(f"Padding_idx must be within num_embeddings, {rows}; it is {padding_idx}")
     if max_norm is not None:
         _renormed(table if table is weight else weight, np.unique(chosen._data), max_norm, norm_type)
-    indices = index_values(chosen)
-    out = index_gather(table, (indices,), (ARRAY,))
+    out: Tensor = taken(table, 0, chosen)
     if padding_idx is not None:
         out = where(unsqueeze(chosen == padding_idx % rows, -1), out.detach(), out)
     if scale_grad_by_freq:

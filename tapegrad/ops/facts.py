@@ -15,6 +15,7 @@ from tapegrad.tape.graph import edge_of
 from tapegrad.tape.layout import InferenceLayout, has_no_gaps
 from tapegrad.tape.views import renewed, root_of
 from tapegrad.tensor import Tensor
+from tapegrad.type_info import strided
 
 
 @public()
@@ -220,6 +221,13 @@ def data_ptr(input: Tensor) -> int:
 
 
 @public(namespaces=(), method=True)
+def stride(input: Tensor, dim: int | None = None) -> Any:
+    """Return the strides in elements, or that of one dimension."""
+    strides = tuple([step // input.dtype.itemsize for step in input._layout.strides])
+    return strides if dim is None else strides[dim]
+
+
+@public(namespaces=(), method=True)
 def storage_offset(input: Tensor) -> int:
     """Return how many elements of the memory stand before the first one: 0 if the tensor is no view."""
     first, last = np.lib.array_utils.byte_bounds(root_of(input)._array())
@@ -246,6 +254,34 @@ def is_cpu(input: Tensor) -> bool:
 def is_cuda(input: Tensor) -> bool:
     """Return False: no tensor is in the memory of a GPU."""
     return False
+
+
+@public(namespaces=(), attribute=True)
+def layout(input: Tensor) -> Any:
+    """Return how elements are kept: all tensors are dense, which PyTorch calls strided."""
+    return strided
+
+
+def _no(name: str, why: str) -> Callable[..., bool]:
+    def call(input: Tensor) -> bool:
+        return False
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Return False: {why}."
+    return call
+
+
+for _name, _why in (
+    ("is_sparse", "all tensors are dense"),
+    ("is_sparse_csr", "all tensors are dense"),
+    ("is_nested", "all tensors are of one shape"),
+    ("is_quantized", "there are no quantised tensors"),
+    ("is_meta", "all tensors have elements"),
+    ("is_mps", "no tensor is in the memory of a GPU"),
+    ("is_xpu", "no tensor is in the memory of a GPU"),
+    ("is_mkldnn", "memory has NumPy's order"),
+):
+    public(namespaces=(), attribute=True)(_no(_name, _why))
 
 
 @public(namespaces=(), method=True)

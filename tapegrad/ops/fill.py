@@ -227,13 +227,19 @@ def _shape_and_dtype(name: str, input: Any, dtype: DTypeLike | None) -> tuple[tu
 
 _LIKE = docs.NEW_TENSOR._replace(
     parameters="input : Tensor or array",
-    options=f"{docs.NEW_TENSOR.options}\n    Not taken over from `input`.",
+    options=f"{docs.NEW_TENSOR.options}\n    Not taken over from `input`.\nmemory_format : optional\n"
+    "    For PyTorch's programs: memory has NumPy's order.",
 )
 
 
 def _like(name: str, create: Callable[..., Tensor], what: str, shown: str) -> Callable[..., Tensor]:
     def call(
-        input: Any, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
+        input: Any,
+        *,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
     ) -> Tensor:
         shape, kind = _shape_and_dtype(name, input, dtype)
         return create(shape, dtype=kind, device=device, requires_grad=requires_grad)
@@ -257,6 +263,7 @@ def full_like(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
 ) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another.
 

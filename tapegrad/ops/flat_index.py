@@ -7,16 +7,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.arithmetic import add
 from tapegrad.ops.broadcasting import expand
+from tapegrad.ops.casts import cast
+from tapegrad.ops.index_arrays import added_up, taken, written
 from tapegrad.ops.index_put import chosen_shape, encode, index_error, index_replace
-from tapegrad.ops.indexing import index_gather, index_scatter_add
+from tapegrad.ops.indexing import index_scatter_add
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.index_values import are_within, index_values
-from tapegrad.ops.table.op import Sample, xp
+from tapegrad.ops.table.index_values import are_within, from_front
+from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim
 from tapegrad.tensor import Tensor
@@ -24,26 +25,24 @@ from tapegrad.tensor import Tensor
 _FLAT: Final = np.array([[0, 5], [-1, 2]])
 
 
-def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> Any:
-    """Return a copy of indices of the flat tensor, after a look at their range."""
+def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> Tensor:
+    """Return indices of the flat tensor, after a look at their range; those of a trace count from its front."""
     given = as_operand(index, call, "index", position)
     if given.dtype.kind not in "iu":
         raise RuntimeError(
             f"{call}(): Expected a long tensor for index, but got {given.dtype}; convert it with .long()"
         )
-    size = x.numel()
-    if given.is_traced and are_within(given, 0, size):
-        return index_values(xp.cast(given, np.dtype(np.int64)))
-    indices = np.array(given._data, np.int64, order="C")
-    if not indices.size:
-        return indices
-    if indices.min() < -size or indices.max() >= size:
-        bad = indices[(indices < -size) | (indices >= size)]
-        raise IndexError(
-            f"out of range: tried to access index {bad.flat[0]} on a tensor of {size} elements, in {call}()"
-        )
-    indices += (indices < 0) * size
-    return indices
+    given._array()
+    size, given = x.numel(), given if given.dtype == np.int64 else cast(given, np.int64)
+    if not given.is_traced and are_within(given, -size, size):
+        return given  # compiled code and NumPy count from the end themselves
+    if are_within(given, 0, size):
+        return given
+    if are_within(given, -size, size):
+        return from_front(given, size)
+    indices = np.asarray(given._data)
+    bad = indices[(indices < -size) | (indices >= size)]
+    raise IndexError(f"out of range: tried to access index {bad.flat[0]} on a tensor of {size} elements, in {call}()")
 
 
 def _take_of_numpy(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
@@ -92,8 +91,7 @@ def take(input: Any, index: Any) -> Tensor:
     tensor([4., 1.])
     """
     x = as_operand(input, "take", "input", 1)
-    indices = _flat_indices("take", x, index, 2)
-    return index_gather(x if x.ndim == 1 else reshape(x, (-1,)), (indices,), (ARRAY,))
+    return taken(x if x.ndim == 1 else reshape(x, (-1,)), 0, _flat_indices("take", x, index, 2))
 
 
 def _put(input: Any, source: Any, index: Any, accumulate: bool = False) -> Any:
@@ -151,16 +149,16 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor
             "put_(): self and source expected to have the same dtype, but got self.dtype = "
             f"{x.dtype} and source.dtype = {values.dtype}"
         )
-    if values.numel() != indices.size:
+    if values.numel() != indices.numel():
         raise IndexError(
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
-            f"{values.numel()}, index.numel() = {indices.size}"
+            f"{values.numel()}, index.numel() = {indices.numel()}"
         )
     flat, values = (own if own.ndim == 1 else reshape(own, (-1,)) for own in (x, values))
     if accumulate:
-        result = add(flat, index_scatter_add(values, (indices,), (ARRAY,), flat.shape))
+        result = add(flat, added_up(values, 0, indices, flat.shape))
     else:
-        result = index_replace(flat, values, (indices,), (ARRAY,))
+        result = written(flat, values, 0, indices)
     return result if x.ndim == 1 else reshape(result, x.shape)
 
 
@@ -171,6 +169,13 @@ def _written(input: Any, values: Any, first: Any, second: Any = None, accumulate
     else:
         out[indices] = values
     return out
+
+
+def _is_fit(index: Any, x: Tensor, v: Tensor) -> bool:
+    """Whether slices along the first dimension are given whole, at integers in range."""
+    if index.__class__ is not Tensor or index.dtype != np.int64 or not x.ndim or v.dtype != x.dtype:
+        return False
+    return v.shape == (*index.shape, *x.shape[1:]) and are_within(index, -x.shape[0], x.shape[0])
 
 
 @public(method=True, inplace=True)
@@ -226,6 +231,8 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
             f"{v.dtype} for the source."
         )
     x._array()
+    if len(indices) == 1 and _is_fit(indices[0], x, v):
+        return add(x, added_up(v, 0, indices[0], x.shape)) if accumulate else written(x, v, 0, indices[0])
     items = tuple(slice(None) if item is None else item for item in indices)
     key, index_arrays = encode(x, items)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -84,6 +83,8 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """Return the state, for `set_state`: bytes, as in PyTorch, whose number and meaning are NumPy's."""
+        import json  # most programs never ask
+
         state = {"seed": self.initial_seed(), **self.numpy.bit_generator.state}
         return made(np.frombuffer(json.dumps(state).encode(), np.uint8).copy())
 
@@ -97,6 +98,8 @@ class Generator:
         RuntimeError
             If it is no state.
         """
+        import json
+
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}; see get_state()")
         if new_state.dtype != np.uint8:

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.along import has_kernel
+from tapegrad.kernels.sampling import CUBIC, MODES, PADDING, sampling_address
 from tapegrad.ops.along import floating
-from tapegrad.ops.arithmetic import abs, add, clamp, div, mul, sub, where
-from tapegrad.ops.broadcasting import expand, unsqueeze
-from tapegrad.ops.concat import stack
-from tapegrad.ops.gather import gather
-from tapegrad.ops.indexing import getitem
+from tapegrad.ops.arithmetic import abs, add, div, mul, sub, where
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.reductions import sum
-from tapegrad.ops.rounding import floor, round
-from tapegrad.ops.sampling import aligned, neighbours
+from tapegrad.ops.rounding import floor
+from tapegrad.ops.sampling import aligned
 from tapegrad.ops.standard import affine
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.promotion import only_floats
 from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.table.structural import operation
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
+from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor, from_array
 
 Shape = tuple[int, ...]
 
-_MODES: Final = {"bilinear": (0, 2), "nearest": (0, 1), "bicubic": (-1, 3)}  # the neighbours along each dimension
-_PADDING: Final = ("zeros", "border", "reflection")
-_CUBIC: Final = -0.75
+_AROUND: Final = {"bilinear": (0, 2), "nearest": (0, 1), "bicubic": (-1, 3)}  # the neighbours along each dimension
 
 
 def _inside(at: Tensor, space: Shape, padding: str, align: bool) -> Tensor:
@@ -46,20 +51,145 @@ def _inside(at: Tensor, space: Shape, padding: str, align: bool) -> Tensor:
     return result
 
 
-def _weights(near: Tensor, mode: str) -> Any:
+# Interpolation -----------------------------------------------------------------------------------------------------
+
+
+def _weights(near: Any, mode: str) -> Any:
     """Return the weights of the neighbours along each dimension, of coordinates from the first one on."""
-    if mode != "bicubic":
-        return stack([sub(1.0, near), near], -1)
-    a = _CUBIC
+    if mode == "nearest":
+        return np.ones((*near.shape, 1), near.dtype)
+    if mode == "bilinear":
+        return xp.stack([1.0 - near, near], -1)
+    a, far = CUBIC, 1.0 - near
+    left, right = (((a + 2) * t - (a + 3)) * t * t + 1.0 for t in (near, far))
+    first, last = (((t - 5.0) * t + 8.0) * t * a - 4 * a for t in (near + 1.0, far + 1.0))
+    return xp.stack([first, left, right, last], -1)
 
-    def inner(t: Any) -> Any:
-        return add(mul(mul(sub(mul(t, a + 2), a + 3), t), t), 1.0)
 
-    def outer(t: Any) -> Any:
-        return sub(mul(add(mul(sub(mul(t, a), 5 * a), t), 8 * a), t), 4 * a)
+def _slopes(near: Any, mode: str) -> Any:
+    """Return the derivatives of the weights."""
+    if mode == "nearest":
+        return np.zeros((*near.shape, 1), near.dtype)
+    if mode == "bilinear":
+        return np.broadcast_to(np.array([-1, 1], near.dtype), (*near.shape, 2))
+    a, far = CUBIC, 1.0 - near
+    left, right = ((3 * (a + 2) * t - 2 * (a + 3)) * t for t in (near, far))
+    first, last = (((3.0 * t - 10.0) * t + 8.0) * a for t in (near + 1.0, far + 1.0))
+    return xp.stack([first, left, -right, -last], -1)
 
-    far = sub(1.0, near)
-    return stack([outer(add(near, 1.0)), inner(near), inner(far), outer(add(far, 1.0))], -1)
+
+def _combined(each: Any) -> Any:
+    """Return the products of weights along each dimension, given from the last dimension on."""
+    total = each[-1]
+    for further in each[-2::-1]:
+        total = xp.reshape(xp.unsqueeze(total, -1) * xp.unsqueeze(further, -2), (*total.shape[:-1], -1))
+    return total
+
+
+def _around(at: Any, space: Shape, mode: str, padding: str, align: bool) -> tuple[Any, Any]:
+    """Return the flat places of the elements around coordinates, and the coordinates from the first of them on."""
+    first = xp.round(at) if mode == "nearest" else xp.floor(at)
+    return xp.neighbours(first, space, _AROUND[mode], padding, align), at - first
+
+
+def _rule(ct: Any, x: Any, at: Any, mode: str, padding: str, align: bool, wanted: tuple[bool, bool]) -> tuple[Any, Any]:
+    (count, channels, *space), n = x.shape, at.shape[-1]
+    length = math.prod(space)
+    places, near = _around(at, tuple(space), mode, padding, align)  # (count, sites, neighbours)
+    inside, some = places >= 0, places.shape[2]
+    flat = xp.expand(xp.reshape(xp.where(inside, places, 0), (count, 1, -1)), (count, channels, at.shape[1] * some))
+    weights = [_weights(near[..., dim], mode) for dim in range(n)]
+    of_x = of_at = None
+    if wanted[0]:
+        terms = xp.unsqueeze(ct, -1) * xp.unsqueeze(xp.where(inside, _combined(weights), 0.0), 1)
+        of_x = xp.reshape(xp.put_along(xp.reshape(terms, flat.shape), flat, 2, length), x.shape)
+    if wanted[1]:
+        values = xp.reshape(xp.gather(xp.reshape(x, (count, channels, length)), 2, flat), (*ct.shape, some))
+        sums = xp.where(inside, xp.sum(xp.unsqueeze(ct, -1) * values, 1), 0.0)
+        slopes = [_slopes(near[..., dim], mode) for dim in range(n)]
+        towards = [xp.sum(sums * _combined([*weights[:d], slopes[d], *weights[d + 1 :]]), -1) for d in range(n)]
+        of_at = xp.stack(towards, -1)
+    return of_x, of_at
+
+
+def _geometry(x: Layout, at: Layout, attrs: Mapping[str, Any]) -> list[int] | None:
+    """Return the geometry of the kernels; None if they do not take such operands."""
+    if not (has_kernel(x) and has_kernel(at) and x.size and at.size):
+        return None
+    (count, channels, *space), (_, sites, n) = x.shape, at.shape
+    missing = [1] * (3 - n)
+    return [0, count, channels, *missing, *space, sites, PADDING.index(attrs["padding"]), int(attrs["align"])]
+
+
+def _kernel(what: str, at: Layout, attrs: Mapping[str, Any]) -> int:
+    return sampling_address(at.dtype.name, what, MODES.index(attrs["mode"]), at.shape[2])
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    x, at = layouts
+    geometry, by_copies = _geometry(x, at, attrs), functools.partial(_forward, **attrs)
+    if geometry is None:
+        return by_copies
+    shape = (*x.shape[:2], at.shape[1])
+    return computed(_kernel("values", at, attrs), geometry, shape, x.dtype, by_copies, by_status=True)
+
+
+def _forward(x: Any, at: Any, **attrs: Any) -> Any:
+    """Compute what the kernel does not take: operands that are not contiguous."""
+    if not (x.size and at.size):
+        return np.zeros((*x.shape[:2], at.shape[1]), x.dtype)
+    x, at = np.ascontiguousarray(x), np.ascontiguousarray(at)
+    return _prepare((layout_of(x), layout_of(at)), attrs)(x, at)
+
+
+def _step(plan: Plan, operand: int) -> Step | None:
+    x, at = plan.layouts
+    geometry = _geometry(x, at, plan.attrs)
+    if geometry is None:
+        return None
+    names, what = (("ct", "at"), "elements") if operand == 0 else (("ct", "x", "at"), "places")
+    sources = [plan.source(name) for name in names]
+    return Step(functools.partial(_kernel, what, at, plan.attrs), geometry, sources, into_view=operand == 0)
+
+
+def _interpolated_oracle(x: Any, at: Any, mode: str, padding: str, align: bool) -> Any:
+    lengths = np.array(x.shape[:1:-1])
+    grid = 2 * at / (lengths - 1) - 1
+    sites = grid.reshape(len(x), -1, *[1] * (x.ndim - 3), at.shape[-1])
+    found = _by_numpy(x, sites, mode, padding, True)
+    return found.reshape(*x.shape[:2], -1).astype(x.dtype)
+
+
+def _some_places(shape: Shape, dtype: Any, rng: Any) -> np.ndarray:
+    return np.asarray(rng.integers(-1, 3, shape) + rng.uniform(0.1, 0.4, shape), dtype)
+
+
+@operation(
+    "interpolated_at", operands=("x", "at"), family="sampling", forward=_forward, prepare_forward=_prepare, vjp=_rule,
+    step=_step, attrs=("mode", "padding", "align"), node_name="GridSampler2DBackward0", real_only=True, kinks=(),
+    check_dtypes=only_floats("grid_sample"),
+    oracle=_interpolated_oracle,
+    samples=tuple(
+        Sample(shapes, {"mode": mode, "padding": "zeros", "align": True}, (None, _some_places))
+        for mode in MODES
+        for shapes in (((2, 2, 3, 4), (2, 3, 2)), ((1, 2, 2, 3, 2), (1, 2, 3)))
+        if mode != "bicubic" or len(shapes[0]) == 4
+    ),
+    errors=(
+        ErrorSample(lambda: xp.interpolated_at(None, None, "nearest", "zeros", True), TypeError, "grid_sample"),
+        ErrorSample(
+            lambda: xp.interpolated_at(np.ones((1, 1, 2, 2)), np.ones((1, 1, 2), np.float32), "nearest", "zeros", True),
+            RuntimeError, "expected scalar type Double but found Float",
+        ),
+    ),
+)  # fmt: skip
+def interpolated_at(input: Any, at: Any, mode: str, padding: str, align: bool) -> Bound:
+    """Interpolate images at places, whose coordinates count elements, that along the width first."""
+    x, places = as_operand(input, "grid_sample", "input", 1), as_operand(at, "grid_sample", "grid", 2)
+    if x.dtype != places.dtype:
+        found, wanted = TORCH_NAMES[places.dtype.name], TORCH_NAMES[x.dtype.name]
+        raise RuntimeError(f"expected scalar type {wanted} but found {found}; grid_sample() does not promote")
+    return Bound((x, places), {"mode": mode, "padding": padding, "align": align})
 
 
 def _by_numpy(
@@ -165,9 +295,9 @@ def grid_sample(
     call = "grid_sample"
     x, at = floating(call, input), floating(call, grid)
     n = x.ndim - 2
-    if mode not in _MODES:
+    if mode not in MODES:
         raise ValueError(f"{call}(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
-    if padding_mode not in _PADDING:
+    if padding_mode not in PADDING:
         raise ValueError(
             f"{call}(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
         )
@@ -198,23 +328,5 @@ def grid_sample(
     at = affine(at, from_array(scale.astype(at.dtype)), from_array(shift.astype(at.dtype)))
     if padding_mode != "zeros" and mode != "bicubic":
         at = _inside(at, space, padding_mode, align)
-    first = (round if mode == "nearest" else floor)(at)
-    places = neighbours(first, space, _MODES[mode], padding_mode, align)
-    values = _values(reshape(x, (count, channels, math.prod(space))), places)  # (n, channels, sites, neighbours)
-    if mode == "nearest":
-        return reshape(values, (count, channels, *sites))
-    each = _weights(sub(at, first), mode)  # (n, sites, dimensions, neighbours along one)
-    weights = getitem(each, (slice(None), slice(None), n - 1))
-    for dim in range(n - 2, -1, -1):
-        further = getitem(each, (slice(None), slice(None), dim))
-        weights = reshape(mul(unsqueeze(weights, -1), unsqueeze(further, -2)), (count, at.shape[1], -1))
-    return reshape(sum(mul(values, unsqueeze(weights, 1)), -1), (count, channels, *sites))
-
-
-def _values(x: Tensor, places: Tensor) -> Any:
-    """Return the elements at places, 0 for those outside."""
-    count, channels, _ = x.shape
-    flat = reshape(clamp(places, 0), (count, 1, -1))
-    found = gather(x, 2, expand(flat, (count, channels, flat.shape[2])))
-    found = reshape(found, (count, channels, *places.shape[1:]))
-    return where(unsqueeze(places >= 0, 1), found, 0.0)
+    found = interpolated_at(x, at, mode, padding_mode, align)
+    return reshape(found, (count, channels, *sites))

@@ -27,7 +27,7 @@ from tapegrad.recording.plan_cache import compiled
 from tapegrad.recording.steps import address_of_array
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
-from tapegrad.tape.hooks import hooks_of, retains_grad
+from tapegrad.tape.hooks import Hooks, hooks_of, retains_grad
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
 
@@ -57,9 +57,8 @@ def keep_quotient(target: Tensor) -> None:
 
     PyTorch saves the operands of a quotient, so that a result of ``a / b`` may be written to. We save the quotient.
     """
-    base = views.root_of(target)
-    node = base._node
-    if isinstance(node, list) and node[PLAN_OBJECT].name == "div" and "out" in node[PLAN_OBJECT].saved:
+    node = views.root_of(target)._node
+    if node.__class__ is list and node[PLAN_OBJECT].name == "div" and "out" in node[PLAN_OBJECT].saved:
         place = node[PLAN_OBJECT].position("out")
         if place < len(node) and isinstance(node[place], np.ndarray):
             node[place] = node[place].copy(order="K")
@@ -91,8 +90,9 @@ def rewrite(target: Tensor, result: Tensor) -> None:
     if base is None:
         _give(target, result._node)
     else:
-        _give(base, _put(base, target._array(), result)._node)
-    modes.note_write()
+        _give(base, put_part(base, target._array(), result)._node)
+    if not modes.mode.value & modes.WRITES_NOTED:
+        modes.note_write()
 
 
 def rewrite_at(
@@ -107,7 +107,7 @@ def rewrite_at(
         rewrite(target, record_written(index_put_op, (target, value), attrs, target._array(), index_arrays))
     else:
         base = views.root_of(target)
-        _give(base, _put(base, part, value)._node)
+        _give(base, put_part(base, part, value)._node)
         modes.note_write()
 
 
@@ -120,7 +120,8 @@ def _give(tensor: Tensor, node: TapeNode | Leaf | None) -> None:
 
 def give_node(tensor: Tensor, layout: Layout, node: TapeNode | Leaf | None) -> None:
     """Give a tensor a node and the layout that goes with it; `retain_grad` moves to the node."""
-    before, retained = tensor._node, retains_grad(tensor)
+    before = tensor._node
+    retained = type(before) is list and type(before[-1]) is Hooks and retains_grad(tensor)
     tensor._layout, tensor._node = layout, node
     if retained and isinstance(before, list):
         hooks_of(before).retained = None
@@ -132,13 +133,22 @@ def renew(view: Tensor) -> None:
     base = views.base_of(view)
     if base is None:
         return
+    if modes.is_grad_enabled():
+        _renew(view, base)
+    else:
+        with modes.enable_grad():
+            _renew(view, base)
+
+
+def _renew(view: Tensor, base: Tensor) -> None:
     data = view._array()
-    # What `expand` stretched is a part that is stretched again.
-    stretched = [step == 0 and length > 1 for step, length in zip(data.strides, data.shape, strict=True)]
-    distinct = data[(*(slice(0, 1) if own else slice(None) for own in stretched), ...)]
-    with modes.enable_grad():
-        part = _take(base, distinct)
-        _give(view, (expand(part, data.shape) if any(stretched) else part)._node)
+    if 0 not in data.strides:
+        part = _take(base, data)
+    else:  # what `expand` stretched is a part that is stretched again
+        stretched = [step == 0 and length > 1 for step, length in zip(data.strides, data.shape, strict=True)]
+        part = _take(base, data[(*(slice(0, 1) if own else slice(None) for own in stretched), ...)])
+        part = expand(part, data.shape) if any(stretched) else part
+    give_node(view, view._layout.tracked, part._node)
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------
@@ -151,14 +161,15 @@ def _of_part(op: Op, operands: tuple[Tensor, ...], data: np.ndarray, out: np.nda
     """
     array = operands[0]._array()
     offset = address_of_array(data) - address_of_array(array)
-    layouts = tuple([own._layout for own in operands])
-    key = "of memory", layouts, data.shape, data.strides, data.dtype, offset
+    # Of complex numbers it may be the real or the imaginary part, which the size of its elements says.
+    key = *[own._layout for own in operands], data.shape, data.strides, data.itemsize, offset
     plan = op.plans.get(key)
     if plan is not None:
         return compiled.finish(plan, out, *operands)
     part = part_of(array, data)
     if part is None:
         return None
+    layouts = tuple([own._layout for own in operands])
     plan = Plan(op, layouts, {"part": part}, op.forward, layout_of(out))
     op.plans.remember(key, plan)
     return compiled.finish(plan, out, *operands)
@@ -181,14 +192,15 @@ def same_part(tensor: Tensor, base: Tensor, view: Tensor) -> Tensor | None:
 xp.same_part = same_part
 
 
-def _put(base: Tensor, data: np.ndarray, value: Tensor) -> Tensor:
+def put_part(base: Tensor, data: np.ndarray, value: Tensor) -> Tensor:
+    """Record that a value was written to the part of a base that a view shows, and return the base's new value."""
     put = _of_part(strided_put_op, (base, value), data, base._array())
     if put is not None:
         return put
     places = _places_in(base._array(), data)
     if data.dtype != base.dtype:  # the complex numbers with new real or imaginary parts
         numbers = index_gather(reshape(base, -1), (places,), (ARRAY,))
-        value = _put(numbers, _same_half(numbers, data, base), value)
+        value = put_part(numbers, _same_half(numbers, data, base), value)
     return reshape(index_replace(reshape(base, -1), value, (places,), (ARRAY,)), base.shape)
 
 

@@ -7,20 +7,17 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.arithmetic import add, mul, where
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.gather import indices_of, out_of_bounds
-from tapegrad.ops.index_keys import WHOLE
-from tapegrad.ops.index_put import index_replace
-from tapegrad.ops.indexing import index_gather, index_scatter_add
+from tapegrad.ops.index_arrays import added_up, taken, written
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.scatter import scatter_reduce
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.docs import Common
 from tapegrad.ops.table.gateway import as_operand, shape_of
-from tapegrad.ops.table.index_values import are_within, from_front, index_values
+from tapegrad.ops.table.index_values import are_within, from_front
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim
@@ -37,8 +34,8 @@ _ONCE: Final = np.array([2, 0])
 
 def _bound(
     call: str, input: Any, dim: int, index: Any, error: type[Exception], words: str = "", wraps: bool = False
-) -> tuple[Tensor, int, np.ndarray]:
-    """Return the operand, with a dimension, the dimension counted from the front, and a copy of the indices."""
+) -> tuple[Tensor, int, Tensor]:
+    """Return the operand, with a dimension, the dimension counted from the front, and the indices."""
     x, given = as_operand(input, call, "input", 1), indices_of(call, index)
     place = one_dim(call, x.ndim, dim)
     if given.ndim > 1:
@@ -48,17 +45,13 @@ def _bound(
     if wraps and not are_within(given, 0, length):
         given = from_front(given, length)
     if are_within(given, 0, length):
-        return x, place, index_values(given)
+        return x, place, given
     indices = np.asarray(given._data)
     found = out_of_bounds(indices, length, f"dimension {place}")
     raise error(f"{call}(): {words or found} (index {indices.tolist()[:20]}, size {length})")
 
 
-def _key(place: int) -> tuple[Any, ...]:
-    return (*[WHOLE] * place, ARRAY)
-
-
-def _source(call: str, x: Tensor, place: int, indices: np.ndarray, source: Any, error: type[Exception]) -> Tensor:
+def _source(call: str, x: Tensor, place: int, indices: Tensor, source: Any, error: type[Exception]) -> Tensor:
     """Return what is written to slices, with as many dimensions as the operand, after a look at its shape."""
     given = as_operand(source, call, "source", 4)
     if given.dtype != x.dtype:
@@ -67,10 +60,10 @@ def _source(call: str, x: Tensor, place: int, indices: np.ndarray, source: Any, 
             f"the same dtype; convert one with to()"
         )
     count = given.shape[place] if given.ndim > place else 1
-    if count != indices.size:
+    if count != indices._layout.size:
         raise error(
-            f"{call}_(): Number of indices ({indices.size}) should be equal to source.size(dim) ({count}), for dim: "
-            f"{place}"
+            f"{call}_(): Number of indices ({indices._layout.size}) should be equal to source.size(dim) ({count}), for "
+            f"dim: {place}"
         )
     if not given.ndim:
         return reshape(given, (1,) * x.ndim)
@@ -112,9 +105,11 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
             [4., 3.]])
     """
     x, place, indices = _bound("index_select", input, dim, index, IndexError, "index out of range in self")
-    if x is not input and indices.size != 1 and len(shape_of(input)) == 0:
-        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {indices.size} value(s)")
-    return _as_given(index_gather(x, (indices,), _key(place)), input)
+    if x is not input and indices._layout.size != 1 and len(shape_of(input)) == 0:
+        raise RuntimeError(
+            f"index_select(): Index to scalar can have only 1 value, got {indices._layout.size} value(s)"
+        )
+    return _as_given(taken(x, place, indices), input)
 
 
 def _added(input: Any, dim: int, index: Any, source: Any, alpha: float = 1) -> Any:
@@ -156,7 +151,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
     values = _source("index_add", x, place, indices, source, RuntimeError)
     if alpha != 1:
         values = mul(values, alpha)
-    return _as_given(add(x, index_scatter_add(values, (indices,), _key(place), x.shape)), input)
+    return _as_given(add(x, added_up(values, place, indices, x.shape)), input)
 
 
 def _replaced(input: Any, dim: int, index: Any, source: Any) -> Any:
@@ -191,7 +186,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
     """
     x, place, indices = _bound("index_copy", input, dim, index, IndexError)
     values = _source("index_copy", x, place, indices, source, IndexError)
-    return _as_given(index_replace(x, values, (indices,), _key(place)), input)
+    return _as_given(written(x, values, place, indices), input)
 
 
 @public(method=True, inplace=True, common=_SLICES)
@@ -224,9 +219,9 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
     number, length = one_number("index_fill", x, value), x.shape[place]
     mask: Any = np.zeros(length, np.bool_)
     if not modes.is_traced():
-        mask[indices] = True
+        mask[indices._data] = True
     else:  # a program gets other indices
-        mask = index_scatter_add(np.ones(indices.shape), (indices,), (ARRAY,), (length,)) > 0
+        mask = added_up(np.ones(indices.shape), 0, indices, (length,)) > 0
     return _as_given(where(mask.reshape(-1, *[1] * (x.ndim - place - 1)), number, x), input)
 
 
@@ -292,8 +287,5 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
     x, place, indices = _bound("index_reduce", input, dim, index, IndexError, "index out of range in self")
     values = _source("index_reduce", x, place, indices, source, RuntimeError)
     shape = tuple(-1 if at == place else 1 for at in range(x.ndim))
-    chosen: Any = indices
-    if modes.is_traced():  # a program gets other indices
-        chosen = index_gather(np.arange(x.shape[place]), (indices,), (ARRAY,))
-    places = expand(chosen.reshape(shape), values.shape)
+    places = expand(reshape(indices, shape), values.shape)
     return _as_given(scatter_reduce(x, place, places, values, reduce, include_self=include_self), input)

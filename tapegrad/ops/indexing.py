@@ -78,7 +78,7 @@ def _choice(key: Key) -> Callable[..., Any]:
     return operator.getitem if key == (ARRAY,) else lambda x, *index_arrays: x[numpy_index(key, index_arrays)]
 
 
-_index_gather = Op(
+index_gather_op = Op(
     name="index_gather",
     operands=("x",),
     forward=lambda x, *index_arrays, key: np.asarray(x[numpy_index(key, index_arrays)]),
@@ -140,7 +140,7 @@ def _taken_step(plan: Plan, operand: int) -> Step | None:
     return gather_by_arrays_step(plan, operand) if copies else gather_step(plan, lambda x: _view(x, key))
 
 
-_index_scatter_add = Op(
+index_scatter_add_op = Op(
     name="index_scatter_add",
     operands=("x",),
     forward=_put_forward,
@@ -207,7 +207,7 @@ def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
             if is_mixed and not is_indexed_by_kernel(x._layout, parts):
                 rest = tuple(item if item in (Ellipsis, *COPIES) else WHOLE for item in parts)
                 return index_gather(index_gather(x, (), basic), index_arrays, rest)
-        op = _index_gather if index_arrays else _getitem
+        op = index_gather_op if index_arrays else _getitem
         result, plan = compute(op, Bound((x,), {"key": parts}, index_arrays), is_seen=is_seen)
     except IndexError as error:
         raise in_words_of_torch(error, x) from None
@@ -226,19 +226,19 @@ def index_gather(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> 
     """Return the elements that a key and its arrays choose; the primitive form of `getitem`."""
     x, arrays = as_operand(input, "index_gather", "input", 1), index_arrays_of("index_gather", index_arrays, key)
     x._array()
-    return apply(_index_gather if arrays else _getitem, Bound((x,), {"key": key}, arrays))
+    return apply(index_gather_op if arrays else _getitem, Bound((x,), {"key": key}, arrays))
 
 
 def index_scatter_add(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key, shape: tuple[int, ...]) -> Tensor:
     """Return zeros of a shape, with elements added where a key and its arrays say: the adjoint of `index_gather`."""
     x = as_operand(input, "index_scatter_add", "input", 1)
     arrays = index_arrays_of("index_scatter_add", index_arrays, key)
-    return apply(_index_scatter_add, Bound((x,), {"key": key, "shape": tuple(shape)}, arrays))
+    return apply(index_scatter_add_op, Bound((x,), {"key": key, "shape": tuple(shape)}, arrays))
 
 
 publish(getitem, _getitem, getitem.__doc__ or "")
-publish(index_gather, _index_gather, index_gather.__doc__ or "")
-publish(index_scatter_add, _index_scatter_add, index_scatter_add.__doc__ or "")
+publish(index_gather, index_gather_op, index_gather.__doc__ or "")
+publish(index_scatter_add, index_scatter_add_op, index_scatter_add.__doc__ or "")
 
 
 xp.index_gather, xp.index_scatter_add = index_gather, index_scatter_add

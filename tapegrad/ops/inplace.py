@@ -13,11 +13,11 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.forward.powers import check_exponent
-from tapegrad.ops import arithmetic, rounding
+from tapegrad.ops import arithmetic, plain_writes, rounding
 from tapegrad.ops.casts import cast
 from tapegrad.ops.history import before_write, rewrite
 from tapegrad.ops.scaled import ADD, SUB, times
-from tapegrad.ops.setitem import write_at_index
+from tapegrad.ops.setitem import setitem, write_at_index
 from tapegrad.ops.table.gateway import as_operand, constant, shape_of
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.write_checks import (
@@ -31,7 +31,6 @@ from tapegrad.ops.table.write_checks import (
     wrapped,
 )
 from tapegrad.tape import versions, views
-from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import layout_of
 from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
@@ -55,28 +54,12 @@ def _copy(value: Any, target: np.ndarray) -> Any:
     return copy
 
 
-# Functions whose entry alone can have saved what is written over: it is copied there, if it was saved.
-_OF_ONE_ENTRY: Final = frozenset({arithmetic.add, arithmetic.sub, arithmetic.mul})
-
-
-def _keep_copy(node: Any, array: np.ndarray) -> None:
-    """Let an entry keep a copy of an array, which is contiguous, if it has saved that."""
-    if isinstance(node, list):
-        for place in range(FIRST_OPERAND + node[PLAN_OBJECT].arity, len(node)):
-            if node[place] is array:
-                node[place] = array.copy()
-
-
-def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ...]) -> Tensor:
+def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ...], **kwargs: Any) -> Tensor:
     """Record ``function(target, *args)``, write its value to the target's memory, and let the target be its result."""
     array = target._array()
     check_distinct(array)
     others = [_copy(own, array) for own in args]
-    if function in _OF_ONE_ENTRY and array.flags.c_contiguous and not modes.mode.value & modes.INTERCEPTORS:
-        result = function(target, *others)
-        _keep_copy(result._node, array)
-    else:
-        result = function(_copy(target, array), *others)
+    result = function(_copy(target, array), *others, **kwargs)
     result = _fitting(target, result)
     if result._node is None:  # the elements that are written over get a gradient of 0
         return copy_(target, result)
@@ -100,8 +83,11 @@ def _fitting(target: Tensor, result: Tensor) -> Tensor:
 def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> Callable[[Tensor, Any], Any]:
     """Return the method that is an in-place operator."""
     name, refuses_bools = f"x {symbol} y", function is arithmetic.sub
+    write = plain_writes.writer(function)
 
     def call(self: Tensor, other: Any) -> Any:
+        if write(self, other):
+            return self
         if not isinstance(other, (Tensor, np.ndarray, np.generic, int, float, complex)):
             return NotImplemented
         if refuses_bools and isinstance(other, Tensor) and other._layout.dtype.kind == "b":
@@ -168,17 +154,32 @@ ifloordiv = _operator("//=", rounding.floor_divide, np.floor_divide)
 # Methods -----------------------------------------------------------------------------------------------------------
 
 
+def _fill_at_mask(self: Tensor, mask: Any = None, value: Any = None) -> bool:
+    """Fill with a number where a mask is true, as ``self[mask] = value``; return False if that is something else."""
+    is_mask = mask.__class__ is Tensor and mask._layout.dtype.kind == "b" and mask._layout.shape == self._layout.shape
+    if not is_mask or value.__class__ not in (int, float) or plain_writes.owner_of(self) is None:
+        return False
+    setitem(self, mask, value)
+    return True
+
+
+_OWN_WAYS: Final = {"masked_fill": _fill_at_mask}
+
+
 def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., Tensor]:
     """Return the function that writes the result over its first argument, and returns that."""
+    write = _OWN_WAYS.get(name) or plain_writes.writer(function)
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if write(self, *args, **kwargs):
+            return self
         if function is arithmetic.abs and self._layout.dtype.kind == "c":
             raise RuntimeError("In-place abs is not supported for complex tensors. Write x.abs(), which is real.")
         if modes.mode.value & modes.INTERCEPTORS and follower(self, *args, *kwargs.values()):
             return copy_(self, _fitting(self, function(self, *args, **kwargs)))
         if records(self, *args, *kwargs.values()):
             check_leaf(self)
-            return _rebase(self, lambda x, *rest: function(x, *rest, **kwargs), args)
+            return _rebase(self, function, args, **kwargs)
         with modes.no_grad():
             result = function(self, *args, **kwargs)
         array = self._array()
@@ -229,6 +230,8 @@ def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
 
 def copy_(self: Tensor, source: Any) -> Tensor:
     """Copy the elements of a tensor or array, broadcast to this one's shape; recorded where a gradient is wanted."""
+    if plain_writes.copy(self, source):
+        return self
     if records(self, source):
         check_leaf(self)
     if source is not self:

@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.ops.pooling import adaptive_windows, over_windows
-from tapegrad.ops.resampling import Key, resampled
+from tapegrad.ops.resampling import Key, times_matrices
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, Sample, op_table
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor
 
@@ -83,6 +83,48 @@ _SAMPLES: Final = (
 )
 
 
+def _bind(
+    input: Any, size: Any, scale_factor: Any, mode: str, align_corners: Any, recompute_scale_factor: Any, antialias: Any
+) -> Bound:
+    x = as_operand(input, "interpolate", "input", 1)
+    n = x.ndim - 2
+    if mode not in _MODES or n not in _ANY:
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {x.ndim}D) for the modes: "
+            f"{' | '.join(_MODES)} (got {mode})"
+        )
+    if n not in _MODES[mode]:
+        raise NotImplementedError(f"Got {x.ndim}D input, but {mode} mode needs {_MODES[mode][0] + 2}D input")
+    if mode not in _ALIGNED and align_corners is not None:
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+        )
+    if antialias and (mode not in ("bilinear", "bicubic")):
+        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor")
+    if (size is None) is (scale_factor is None):
+        few = size is None
+        raise ValueError(f"{'either' if few else 'only one of'} size or scale_factor should be defined")
+    several = isinstance(scale_factor, (tuple, list))
+    factors: Any = None if scale_factor is None else list(scale_factor) if several else [scale_factor] * n
+    counts = _counts(x, size, factors)
+    if min(counts) < 1 or min(x.shape[2:]) < 1:
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input {list(x.shape[2:])} output {list(counts)}"
+        )
+    if x.dtype.kind != "f":
+        raise NotImplementedError(f"interpolate() not implemented for dtype {x.dtype}; convert it first")
+    if factors is None or recompute_scale_factor:
+        factors = [None] * n
+    keys = tuple([
+        _key(mode, length, count, factor, bool(align_corners), antialias)
+        for length, count, factor in zip(x.shape[2:], counts, factors, strict=True)
+    ])  # fmt: skip
+    return times_matrices(x, keys)
+
+
+_call = connect(op_table["resampled"], 6, name="interpolate", bind=_bind)
+
+
 @public(namespaces=(FUNCTIONAL,))
 @composite(_SAMPLES, _oracle, real_only=True)
 def interpolate(
@@ -140,40 +182,7 @@ def interpolate(
     >>> x.grad.tolist()
     [[[1.5, 1.5]]]
     """
-    x = as_operand(input, "interpolate", "input", 1)
-    n = x.ndim - 2
-    if mode not in _MODES or n not in _ANY:
-        raise NotImplementedError(
-            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {x.ndim}D) for the modes: "
-            f"{' | '.join(_MODES)} (got {mode})"
-        )
-    if n not in _MODES[mode]:
-        raise NotImplementedError(f"Got {x.ndim}D input, but {mode} mode needs {_MODES[mode][0] + 2}D input")
-    if mode not in _ALIGNED and align_corners is not None:
-        raise ValueError(
-            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
-        )
-    if antialias and (mode not in ("bilinear", "bicubic")):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor")
-    if (size is None) is (scale_factor is None):
-        few = size is None
-        raise ValueError(f"{'either' if few else 'only one of'} size or scale_factor should be defined")
-    several = isinstance(scale_factor, (tuple, list))
-    factors: Any = None if scale_factor is None else list(scale_factor) if several else [scale_factor] * n  # type: ignore[arg-type]
-    counts = _counts(x, size, factors)
-    if min(counts) < 1 or min(x.shape[2:]) < 1:
-        raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input {list(x.shape[2:])} output {list(counts)}"
-        )
-    if x.dtype.kind != "f":
-        raise NotImplementedError(f"interpolate() not implemented for dtype {x.dtype}; convert it first")
-    if factors is None or recompute_scale_factor:
-        factors = [None] * n
-    keys = tuple([
-        _key(mode, length, count, factor, bool(align_corners), antialias)
-        for length, count, factor in zip(x.shape[2:], counts, factors, strict=True)
-    ])  # fmt: skip
-    result: Tensor = resampled(x, keys)
+    result: Tensor = _call(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
     return result
 
 

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tapegrad.dtypes import set_default_dtype
 from tapegrad.ops.creation import tensor
+from tapegrad.ops.fill import empty
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
 
-def _legacy(name: str, dtype: str) -> Callable[[Any], Tensor]:
-    def call(data: Any) -> Tensor:
-        return tensor(data, dtype=dtype)
+def _legacy(name: str, dtype: str) -> Callable[..., Tensor]:
+    def call(*data: Any) -> Tensor:
+        is_shape = len(data) != 1 or isinstance(data[0], int)
+        return empty(*data, dtype=dtype) if is_shape else tensor(data[0], dtype=dtype)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"""Return a new {dtype} tensor with a copy of the data; today one writes `tensor` with a `dtype`.
 
     Parameters
     ----------
-    data : nested list or array
+    *data : nested list or array, or int
+        Numbers are the shape of a tensor whose elements are not set to anything.
 
     Returns
     -------
@@ -42,3 +46,26 @@ ShortTensor = public()(_legacy("ShortTensor", "int16"))
 CharTensor = public()(_legacy("CharTensor", "int8"))
 ByteTensor = public()(_legacy("ByteTensor", "uint8"))
 BoolTensor = public()(_legacy("BoolTensor", "bool"))
+
+
+def set_default_tensor_type(kind: Any) -> None:
+    """Set the default dtype to that of a kind of tensors; today one writes `set_default_dtype`.
+
+    Parameters
+    ----------
+    kind : callable or str
+        `FloatTensor` or `DoubleTensor`, or the name.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.set_default_tensor_type(tg.FloatTensor)
+    >>> tg.ones(1).dtype
+    dtype('float32')
+    >>> tg.set_default_tensor_type("torch.DoubleTensor")
+    """
+    name = kind.rpartition(".")[2] if isinstance(kind, str) else getattr(kind, "__name__", kind)
+    dtypes = {"FloatTensor": "float32", "DoubleTensor": "float64"}
+    if name not in dtypes:
+        raise TypeError(f"invalid type object: only floating-point types are supported as the default type, not {name}")
+    set_default_dtype(dtypes[name])

@@ -6,7 +6,6 @@ Chain Rule for Matrix Functions and Applications", 1996; N. J. Higham, "Function
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from tapegrad.ops.routines import as_list
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, TOP, public
+from tapegrad.ops.table.structural import integer
 from tapegrad.ops.table.values import invertible, positive_definite
 from tapegrad.tensor import Tensor
 
@@ -297,7 +297,7 @@ def matrix_power(A: Any, n: int) -> Tensor:
     tensor([[1., 3.],
             [0., 1.]])
     """
-    x, power = square_matrices("linalg.matrix_power", "A", A, 1), operator.index(n)
+    x, power = square_matrices("linalg.matrix_power", "A", A, 1), integer("linalg.matrix_power", "n", n)
     if power == 0:
         return xp.where(np.False_, x, eye_of(x.shape[-1], x.dtype))  # type: ignore[no-any-return]
     if power < 0:

@@ -28,8 +28,8 @@ from tapegrad.ops.pooling import (
 )
 from tapegrad.ops.resampling import adaptive_range
 from tapegrad.ops.table.composites import first_of_several
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.promotion import only_floats
 from tapegrad.ops.table.structural import operation
 from tapegrad.recording.plan import Plan
@@ -209,10 +209,30 @@ def _adaptive_oracle(x: Any, output_size: Any, return_indices: bool = False) -> 
     return over_windows(x, adaptive_windows(x.shape[2:], output_size), lambda own: own.max(-1))
 
 
+def _windows(
+    call: str, n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> Bound:
+    x = images(call, input, n)
+    kernel = numbers(call, "kernel_size", kernel_size, n)
+    strides = kernel if stride is None or stride in ([], ()) else numbers(call, "stride", stride, n)
+    pads, dilations = numbers(call, "padding", padding, n), numbers(call, "dilation", dilation, n)
+    counts = pool_counts(call, x, kernel, strides, pads, dilations, ceil_mode)
+    return Bound((x,), {"windows": tuple(zip(x.shape[-n:], counts, kernel, strides, pads, dilations, strict=True))})
+
+
+def _windows_to_size(call: str, n: int, input: Any, output_size: Any) -> Bound:
+    x = images(call, input, n)
+    sizes = output_sizes(call, x, output_size, n)
+    return Bound((x,), {"windows": tuple(zip(x.shape[-n:], sizes, strict=True))})
+
+
 def _functions(n: int) -> None:
     """Make the functions of `n` dimensions."""
     name, adaptive = f"max_pool{n}d", f"adaptive_max_pool{n}d"
     names = ("signals, of one dimension", "images, of two dimensions", "volumes, of three dimensions")[n - 1]
+
+    call_largest = connect(op_table["pooled"], 5, name=name, bind=functools.partial(_windows, name, n))
+    call_to_size = connect(op_table["pooled"], 1, name=adaptive, bind=functools.partial(_windows_to_size, adaptive, n))
 
     def largest(
         input: Any,
@@ -223,19 +243,12 @@ def _functions(n: int) -> None:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Tensor:
-        x = images(name, input, n)
-        kernel = numbers(name, "kernel_size", kernel_size, n)
-        strides = kernel if stride is None or stride in ([], ()) else numbers(name, "stride", stride, n)
-        pads, dilations = numbers(name, "padding", padding, n), numbers(name, "dilation", dilation, n)
-        counts = pool_counts(name, x, kernel, strides, pads, dilations, ceil_mode)
-        found: Any = pooled(x, tuple(zip(x.shape[-n:], counts, kernel, strides, pads, dilations, strict=True)))
+        found = call_largest(input, kernel_size, stride, padding, dilation, ceil_mode)
         result: Any = tuple(found) if return_indices else found[0]
         return result  # type: ignore[no-any-return]
 
     def to_size(input: Any, output_size: Any, return_indices: bool = False) -> Tensor:
-        x = images(adaptive, input, n)
-        sizes = output_sizes(adaptive, x, output_size, n)
-        found: Any = pooled(x, tuple(zip(x.shape[-n:], sizes, strict=True)))
+        found = call_to_size(input, output_size)
         result: Any = tuple(found) if return_indices else found[0]
         return result  # type: ignore[no-any-return]
 

@@ -15,7 +15,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import movement, one_dim, sizes
+from tapegrad.ops.table.structural import integer, movement, one_dim, sizes
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.tensor import Tensor
@@ -260,7 +260,7 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
     x = as_operand(input, "unflatten", "input", 1)
     if not x.ndim:
         raise RuntimeError(f"unflatten: Dimension specified as {dim} but tensor has no dimensions")
-    place, lengths = one_dim("unflatten", x.ndim, dim), [operator.index(length) for length in sizes]
+    place, lengths = one_dim("unflatten", x.ndim, dim), [integer("unflatten", "sizes", length) for length in sizes]
     own = x.shape[place]
     if not lengths:
         raise RuntimeError("unflatten: sizes must be non-empty")

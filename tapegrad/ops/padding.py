@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -18,7 +17,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
-from tapegrad.ops.table.structural import operation
+from tapegrad.ops.table.structural import integer, operation
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.runtime import state
@@ -64,7 +63,7 @@ def pads_of(call: str, shape: Sequence[int], pad: Sequence[int]) -> Pads:
     RuntimeError
         If there are not two numbers a dimension, or too many, or more is taken away than there is.
     """
-    lengths = [operator.index(length) for length in pad]
+    lengths = [integer("pad", "pad", length) for length in pad]
     if len(lengths) % 2:
         raise RuntimeError(
             f"Padding length must be divisible by 2: Length of pad must be even but instead it equals {len(lengths)}; "

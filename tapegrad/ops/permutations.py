@@ -154,6 +154,24 @@ def t(input: Any) -> Tensor:
     return permute(x, tuple(reversed(range(x.ndim))))
 
 
+def _bind_movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Bound:
+    x = as_operand(input, "movedim", "input", 1)
+    x._array()
+    origin, goal = sizes(source, ()), sizes(destination, ())
+    if len(origin) != len(goal):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(origin)} dims) should contain the same number "
+            f"of dims as destination ({list(goal)} dims)"
+        )
+    origin, goal = all_dims("movedim", x.ndim, origin), all_dims("movedim", x.ndim, goal)
+    placed = dict(zip(goal, origin, strict=True))
+    rest = iter(dim for dim in range(x.ndim) if dim not in origin)
+    return Bound((x,), {"dims": tuple(placed[dim] if dim in placed else next(rest) for dim in range(x.ndim))})
+
+
+_call_movedim = connect(op_table["permute"], 2, MAKES_VIEWS, name="movedim", bind=_bind_movedim)
+
+
 @public(aliases=("moveaxis",), method=True, functions=("moveaxis",), common=docs.MOVEMENT_OF_DIMS)
 @composite(
     (
@@ -180,17 +198,8 @@ def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence
     >>> tg.movedim(tg.zeros(2, 3, 4), 0, -1).shape
     (3, 4, 2)
     """
-    x = as_operand(input, "movedim", "input", 1)
-    origin, goal = sizes(source, ()), sizes(destination, ())
-    if len(origin) != len(goal):
-        raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(origin)} dims) should contain the same number "
-            f"of dims as destination ({list(goal)} dims)"
-        )
-    origin, goal = all_dims("movedim", x.ndim, origin), all_dims("movedim", x.ndim, goal)
-    placed = dict(zip(goal, origin, strict=True))
-    rest = iter(dim for dim in range(x.ndim) if dim not in origin)
-    return permute(x, tuple(placed[dim] if dim in placed else next(rest) for dim in range(x.ndim)))
+    result: Tensor = _call_movedim(input, source, destination)
+    return result
 
 
 xp.transpose = transpose

@@ -31,7 +31,7 @@ def _polynomial(name: str, kind: str, oracle: Callable[..., Any], first: First, 
 
     def family(name: str, kind: str, point_of: Callable[[Any], Any]) -> None:
         def polynomial(input: Any, n: Any) -> Tensor:
-            x, degrees = as_operand(input, name, "input", 1), values_of(n, name, "n", 2)
+            x, degrees = as_operand(input, name, "input", 1), np.trunc(values_of(n, name, "n", 2))
             if not x._layout.floating:
                 x = cast(x, np.result_type(x.dtype, np.float32))
             point = point_of(x)

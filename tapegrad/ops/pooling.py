@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -10,12 +11,13 @@ import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.casts import cast
-from tapegrad.ops.resampling import Key, adaptive_range, resampled
+from tapegrad.ops.resampling import Key, adaptive_range, resampled, times_matrices
 from tapegrad.ops.rounding import trunc
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, Sample, op_table
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
+from tapegrad.ops.table.structural import integer
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -44,10 +46,10 @@ def numbers(call: str, name: str, value: Any, n: int) -> Shape:
 
     Raises
     ------
-    RuntimeError
-        If there are others than one or `n`.
+    RuntimeError, TypeError
+        If there are others than one or `n`, or one is no integer.
     """
-    values = tuple(int(one) for one in value) if isinstance(value, (tuple, list)) else (int(value),)
+    values = tuple([integer(call, name, one) for one in (value if isinstance(value, (tuple, list)) else (value,))])
     if len(values) not in (1, n):
         raise RuntimeError(f"{call}: {name} must either be a single int, or a tuple of {n} ints; got {values}")
     return values * n if len(values) == 1 else values
@@ -182,7 +184,7 @@ def adaptive_windows(shape: Shape, size: Any) -> list[list[slice]]:
 def _average(
     call: str, n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool,
     divisor: int | None,
-) -> Tensor:  # fmt: skip
+) -> Bound | Tensor:  # fmt: skip
     x = images(call, input, n, also_integers=True)
     kernel = numbers(call, "kernel_size", kernel_size, n)
     strides = kernel if stride is None or stride in ([], ()) else numbers(call, "stride", stride, n)
@@ -197,8 +199,13 @@ def _average(
     ])  # fmt: skip
     if x.dtype.kind != "f":
         return cast(trunc(resampled(cast(x, np.float64), keys)), x.dtype)
-    result: Tensor = resampled(x, keys)
-    return result
+    return times_matrices(x, keys)
+
+
+def _to_size(call: str, n: int, input: Any, output_size: Any) -> Bound:
+    x = images(call, input, n)
+    sizes = output_sizes(call, x, output_size, n)
+    return times_matrices(x, tuple([("adaptive", *pair) for pair in zip(x.shape[-n:], sizes, strict=True)]))
 
 
 _DOC: Final = """{sentence}
@@ -268,6 +275,9 @@ def _pools_of(n: int) -> None:
         {"kernel_size": 2, "stride": 3, "ceil_mode": True} | ({} if n == 1 else {"divisor_override": 3}),
     ]
 
+    call_average = connect(op_table["resampled"], 6, name=name, bind=functools.partial(_average, name, n))
+    call_to_size = connect(op_table["resampled"], 1, name=adaptive, bind=functools.partial(_to_size, adaptive, n))
+
     def average(
         input: Any,
         kernel_size: int | Sequence[int],
@@ -277,9 +287,10 @@ def _pools_of(n: int) -> None:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        return _average(
-            name, n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-        )  # fmt: skip
+        result: Tensor = call_average(
+            input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+        return result
 
     def average_of_signals(
         input: Any,
@@ -289,12 +300,11 @@ def _pools_of(n: int) -> None:
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> Tensor:
-        return _average(name, n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+        result: Tensor = call_average(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+        return result
 
     def to_size(input: Any, output_size: Any) -> Tensor:
-        x = images(adaptive, input, n)
-        sizes = output_sizes(adaptive, x, output_size, n)
-        result: Tensor = resampled(x, tuple([("adaptive", *pair) for pair in zip(x.shape[-n:], sizes, strict=True)]))
+        result: Tensor = call_to_size(input, output_size)
         return result
 
     mean = "Mean of each window of {}s, of {}."

@@ -77,6 +77,7 @@ def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Ca
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: bool = False,
+        memory_format: Any = None,
     ) -> Tensor:
         kind = input.dtype if dtype is None else np.dtype(dtype)
         return drawn(f"{name}_like", input.shape, generator, kind, requires_grad, device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import movement, one_dim, sizes
+from tapegrad.ops.table.structural import integer, movement, one_dim, sizes
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, Step
 from tapegrad.tensor import Tensor
@@ -225,7 +224,7 @@ def repeat_interleave(
         x = reshape(x, (1,))
     place = one_dim("repeat_interleave", x.ndim, dim)
     if not isinstance(repeats, (Tensor, np.ndarray, list, tuple)):
-        count = operator.index(repeats)
+        count = integer("repeat_interleave", "repeats", repeats)
         if count < 0:
             raise RuntimeError(f"Repeats must be non-negative, but repeat_interleave() got {count}")
         result: Tensor = _call_interleave(x, count, place)

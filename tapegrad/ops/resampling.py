@@ -24,6 +24,7 @@ from tapegrad.ops.table.structural import operation
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, Step
 from tapegrad.tape.layout import Layout
+from tapegrad.tensor import Tensor
 
 # Which row, then its first column that is not 0, and numbers from there on.
 Row = tuple[int, list[float]]
@@ -232,6 +233,11 @@ _SAMPLES: Final[tuple[tuple[Shape, tuple[Key, ...]], ...]] = (
 )
 
 
+def times_matrices(x: Tensor, keys: tuple[Key, ...], transposed: bool = False) -> Bound:
+    """Return the call of `resampled`: what functions bind that are nothing else."""
+    return Bound((x,), {"keys": keys, "transposed": transposed})
+
+
 @operation(
     "resampled",
     forward=_forward,
@@ -252,4 +258,4 @@ _SAMPLES: Final[tuple[tuple[Shape, tuple[Key, ...]], ...]] = (
 )
 def resampled(input: Any, keys: tuple[Key, ...], transposed: bool = False) -> Bound:
     """Return a tensor whose last dimensions are multiplied by matrices, one each."""
-    return Bound((as_operand(input, "resampled", "input", 1),), {"keys": keys, "transposed": transposed})
+    return times_matrices(as_operand(input, "resampled", "input", 1), keys, transposed)

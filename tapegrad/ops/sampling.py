@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any, Final
@@ -17,7 +16,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
-from tapegrad.ops.table.structural import operation
+from tapegrad.ops.table.structural import integer, operation
 from tapegrad.tensor import Tensor, from_array
 
 Shape = tuple[int, ...]
@@ -92,7 +91,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
     tensor([[[[-1.,  0.],
               [ 1.,  0.]]]])
     """
-    x, sizes = floating("affine_grid", theta), tuple([operator.index(length) for length in size])
+    x, sizes = floating("affine_grid", theta), tuple([integer("affine_grid", "size", length) for length in size])
     n = len(sizes) - 2
     if n not in (2, 3):
         raise NotImplementedError(

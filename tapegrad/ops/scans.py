@@ -281,7 +281,8 @@ def _cumulative(name: str, function: np.ufunc, which: str) -> Callable[..., Valu
     def bind(input: Any, dim: int) -> Bound:
         x = as_operand(input, name, "input", 1)
         x._array()
-        return Bound((x,), {"dim": (one_dim(name, x.ndim, dim),) if x.ndim else ()})
+        place = one_dim(name, x.ndim, dim)
+        return Bound((x,), {"dim": (place,) if x.ndim else ()})
 
     return bind
 

@@ -16,7 +16,8 @@ import numpy as np
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_range
 from tapegrad.kernels.indexed import ARRAY
-from tapegrad.ops.history import give_node, is_part, keep_quotient, part_of, rewrite_at
+from tapegrad.ops import plain_writes
+from tapegrad.ops.history import is_part, keep_quotient, part_of, rewrite_at
 from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
 from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
@@ -52,11 +53,17 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     node = self._node
     is_result = node is None or (node.__class__ is list and node[PLAN_OBJECT].name != "div")  # see `keep_quotient`
     wraps = _wraps_around(value, self._layout.dtype)
-    if is_result and not wraps and not _has_base(self) and not _has_base(value):
-        result: Tensor | None = _plans.call(self, value, key)  # None if Python wrote
-        if result is not None and result._node is not None:
-            _take_history(self, result)
-        return
+    if is_result and not wraps:
+        owner = plain_writes.owner_of(self) if _has_base(self) else self
+        if (
+            owner is not None
+            and (owner is self or self._layout.contiguous)
+            and not (_has_base(value) and base_of(value) is owner)
+        ):
+            result: Tensor | None = _plans.call(self, value, key)  # None if Python wrote
+            if result is not None and result._node is not None:
+                plain_writes.give_history(self, owner, result)
+            return
     if _is_itself(self, key, value):  # what the write to the part did is in the history of both
         if modes.is_grad_enabled():
             check_leaf(self)
@@ -85,11 +92,6 @@ def _has_base(value: Any) -> bool:
 def _wraps_around(value: Any, dtype: np.dtype) -> bool:
     """Whether a Python number is written to integers, which it may have to wrap around for."""
     return dtype.kind in "iu" and isinstance(value, (int, float))
-
-
-def _take_history(tensor: Tensor, result: Tensor) -> None:
-    give_node(tensor, result._layout, result._node)
-    modes.note_write()
 
 
 def _set_new(self: Tensor, value: Any, key: Any) -> None:
@@ -124,8 +126,10 @@ def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
             check_leaf(self)
         keep_quotient(self)
         fits = mask is not None or operand._layout.ndim <= _ndim_of(array, part, index_arrays, keys)
-        if fits and base_of(self) is None and base_of(operand) is None and (part is None or array.flags.c_contiguous):
-            _write_by_plan(self, operand, part, index_arrays, keys, (self, value, key))
+        owner = self if base_of(self) is None else plain_writes.owner_of(self)
+        is_plain = array.flags.c_contiguous or (part is None and owner is self)
+        if owner is not None and fits and is_plain and base_of(operand) is not owner:
+            _write_by_plan(self, owner, operand, part, index_arrays, keys, (self, value, key))
             return
         if mask is not None:  # of a view, or of what has one: its history knows places
             keys, index_arrays = encode(self, key)
@@ -148,6 +152,7 @@ def _ndim_of(array: np.ndarray, part: np.ndarray | None, index_arrays: tuple[np.
 
 def _write_by_plan(
     self: Tensor,
+    owner: Tensor,
     value: Tensor,
     part: np.ndarray | None,
     index_arrays: tuple[np.ndarray, ...],
@@ -170,7 +175,7 @@ def _write_by_plan(
     if plan.records:
         if plan.op is mask_put_op:  # the entry keeps the mask, and the user may change it
             index_arrays = (index_arrays[0].copy(),)
-        _take_history(self, compiled.finish(plan, array, self, value, *index_arrays))
+        plain_writes.give_history(self, owner, compiled.finish(plan, array, self, value, *index_arrays))
 
 
 def _op_of(

@@ -15,7 +15,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FFT, FUNCTIONAL, TOP, public
-from tapegrad.ops.table.structural import all_dims, sizes
+from tapegrad.ops.table.structural import one_dim, sizes
 from tapegrad.ops.turning import roll
 from tapegrad.tensor import Tensor
 
@@ -169,7 +169,7 @@ def channel_shuffle(input: Any, groups: int) -> Tensor:
 
 def _shifted(call: str, input: Any, dim: int | Sequence[int] | None, back: bool) -> Tensor:
     x = as_operand(input, call, "input", 1)
-    dims = tuple(range(x.ndim)) if dim is None else all_dims(call, x.ndim, sizes(dim, ()))
+    dims = tuple(range(x.ndim)) if dim is None else tuple([one_dim(call, x.ndim, own) for own in sizes(dim, ())])
     if not x.ndim:
         return roll(x, 0)
     return roll(x, tuple((x.shape[own] + back) // 2 for own in dims), dims)

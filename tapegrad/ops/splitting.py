@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from tapegrad.ops.table.composites import composite, last_of_several
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import one_dim
+from tapegrad.ops.table.structural import integer, one_dim
 from tapegrad.tensor import Tensor
 
 _WHOLE: Final = slice(None)
@@ -72,7 +71,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     x, place = splittable("narrow", input, dim, "() cannot be applied to a 0-dim tensor.")
     if isinstance(start, Tensor) and (start.ndim or start.dtype.kind not in "iu"):
         raise RuntimeError(f"start must be an 0-dim integral Tensor; got {start.dtype} of shape {list(start.shape)}")
-    first, size = operator.index(start), x._layout.shape[place]
+    first, size = integer("narrow", "start", start), x._layout.shape[place]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -size <= first <= size:
@@ -106,7 +105,7 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
     shape = x._layout.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    place, number = one_dim("select", len(shape), dim), operator.index(index)
+    place, number = one_dim("select", len(shape), dim), integer("select", "index", index)
     size = shape[place]
     if not -size <= number < size:
         raise IndexError(
@@ -170,8 +169,8 @@ def between(x: Tensor, dim: int, bounds: Sequence[int]) -> tuple[Tensor, ...]:
 def bounds_of(length: int, sections: Any) -> list[int]:
     """Return where parts begin and end: a number of nearly equal parts, or the indices where parts begin."""
     if np.ndim(sections):
-        return [0, *[operator.index(index) for index in sections], length]
-    count = operator.index(sections)
+        return [0, *[integer("tensor_split", "indices", index) for index in sections], length]
+    count = integer("tensor_split", "sections", sections)
     if count <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {count}")
     whole, longer = divmod(length, count)
@@ -235,7 +234,7 @@ def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0
     if isinstance(split_size_or_sections, (tuple, list)):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     x, place = splittable("split", tensor, dim, " expects at least a 1-dimensional tensor")
-    size, length = operator.index(split_size_or_sections), x._layout.shape[place]  # type: ignore[arg-type]
+    size, length = integer("split", "split_size", split_size_or_sections), x._layout.shape[place]
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0 and length:
@@ -271,7 +270,7 @@ def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tu
     (tensor([0]), tensor([1, 2]))
     """
     x, place = splittable("split_with_sizes", input, dim, " expects at least a 1-dimensional tensor")
-    sizes = [operator.index(size) for size in split_sizes]
+    sizes = [integer("split_with_sizes", "split_sizes", size) for size in split_sizes]
     bounds = [0, *itertools.accumulate(sizes)]
     length = x._layout.shape[place]
     if min(sizes, default=0) < 0:

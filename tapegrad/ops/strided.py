@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.parts import Part, overlapping_step, strided_part
+from tapegrad.ops.parts import Part, overlapping_step, strided_part_op
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import movement, one_dim
+from tapegrad.ops.table.structural import integer, movement, one_dim
+from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.tape.layout import has_no_gaps
 from tapegrad.tensor import Tensor
 
@@ -32,7 +32,10 @@ def part_asked_for(call: str, input: Tensor, size: Sequence[int], stride: Sequen
     RuntimeError
         If it is no part of it.
     """
-    part = Part(tuple(operator.index(n) for n in size), tuple(operator.index(n) for n in stride), offset or 0)
+    lengths, steps = (
+        tuple([integer(call, name, n) for n in own]) for name, own in (("size", size), ("stride", stride))
+    )
+    part = Part(lengths, steps, 0 if offset is None else integer(call, "storage_offset", offset))
     if len(part.shape) != len(part.strides):
         raise RuntimeError(f"mismatch in length of strides and shape: {call}() got {list(size)} and {list(stride)}")
     if min(part.strides, default=0) < 0:
@@ -46,6 +49,15 @@ def part_asked_for(call: str, input: Tensor, size: Sequence[int], stride: Sequen
     if not (has_no_gaps(input._layout)):
         raise RuntimeError(f"{call}() takes a tensor whose elements lie in memory in their order: call contiguous()")
     return part
+
+
+def _bind_as_strided(input: Any, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Bound:
+    x = as_operand(input, "as_strided", "input", 1)
+    x._array()
+    return Bound((x,), {"part": part_asked_for("as_strided", x, size, stride, offset)})
+
+
+_call_as_strided = connect(strided_part_op, 3, MAKES_VIEWS, name="as_strided", bind=_bind_as_strided)
 
 
 @public(method=True, common=docs.MOVEMENT)
@@ -86,8 +98,8 @@ def as_strided(input: Any, size: Sequence[int], stride: Sequence[int], storage_o
     >>> tg.as_strided(tg.arange(4), (3, 2), (1, 1)).tolist()
     [[0, 1], [1, 2], [2, 3]]
     """
-    x = as_operand(input, "as_strided", "input", 1)
-    return strided_part(x, part_asked_for("as_strided", x, size, stride, storage_offset))
+    result: Tensor = _call_as_strided(input, size, stride, storage_offset)
+    return result
 
 
 # Windows -----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +17,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import movement, one_dim
+from tapegrad.ops.table.structural import integer, movement, one_dim
 from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
 
@@ -34,7 +33,9 @@ def _parts(call: str, input: Any, diagonal: int) -> tuple[Tensor, np.ndarray, An
     if x.ndim < 2:
         raise RuntimeError(f"{call}: input tensor must have at least 2 dimensions; it has shape {list(x.shape)}")
     rows, columns = x._layout.shape[-2:]
-    mask = (_small_mask if rows * columns <= _CACHED else np.tri)(rows, columns, operator.index(diagonal), np.bool_)
+    mask = (_small_mask if rows * columns <= _CACHED else np.tri)(
+        rows, columns, integer("tril", "diagonal", diagonal), np.bool_
+    )
     return x, mask, x._layout.dtype.kind != "b" and 0
 
 
@@ -156,7 +157,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
             f"diagonal dimensions cannot be identical {dim1}, {dim2}; "
             f"diag_embed() got a tensor of shape {list(input.shape)}"
         )
-    return {"offset": operator.index(offset), "dim1": first, "dim2": second}
+    return {"offset": integer("diag_embed", "offset", offset), "dim1": first, "dim2": second}
 
 
 @public(method=True, functions=("diag",), adapter={"v": "input", "k": "diagonal"}, common=docs.MOVEMENT)

@@ -1,25 +1,107 @@
-"""Composites: elements in another order along dimensions, in copies."""
+"""Op and composites: elements in another order along dimensions, in copies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.along import has_kernel
+from tapegrad.kernels.turning import turned_address
 from tapegrad.ops.broadcasting import clone, flip
-from tapegrad.ops.concat import cat
-from tapegrad.ops.indexing import getitem
-from tapegrad.ops.movement import flatten, reshape
 from tapegrad.ops.permutations import transpose
-from tapegrad.ops.splitting import index_at
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import one_dim, sizes
+from tapegrad.ops.table.structural import one_dim, operation, sizes
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import CT, Step
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
+
+
+def _turned(x: Any, dims: tuple[int, ...], place: int) -> np.ndarray:
+    """Return elements moved along neighbouring dimensions, as one: the first one goes to a place."""
+    outer, n, inner = _along(x.shape, dims)
+    lines, out = x.reshape(outer, n, inner), np.empty((outer, n, inner), x.dtype)
+    out[:, :place], out[:, place:] = lines[:, n - place :], lines[:, : n - place]
+    return out.reshape(x.shape)
+
+
+def _along(shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return how many elements stand before, in and behind dimensions."""
+    first, end = (dims[0], dims[-1] + 1) if dims else (0, 0)
+    return math.prod(shape[:first]), math.prod(shape[first:end]), math.prod(shape[end:])
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    layout, by_numpy = layouts[0], functools.partial(_turned, **attrs)
+    if not has_kernel(layout):
+        return by_numpy
+    geometry, dtype = [0, *_along(layout.shape, attrs["dims"]), attrs["place"]], layout.dtype
+    return computed(turned_address(dtype.name), geometry, layout.shape, dtype, by_numpy, by_status=True)
+
+
+def _step(plan: Plan, operand: int) -> Step | None:
+    layout = plan.layouts[0]
+    if not has_kernel(layout):
+        return None
+    outer, n, inner = _along(layout.shape, plan.attrs["dims"])
+    geometry = [0, outer, n, inner, n - plan.attrs["place"]]
+    return Step(functools.partial(turned_address, layout.dtype.name), geometry, [(CT, 0)])
+
+
+@operation(
+    "turned", forward=_turned, prepare_forward=_prepare, step=_step,
+    vjp=(lambda ct, x_shape, dims, place: xp.turned(ct, dims, _along(x_shape, dims)[1] - place),),
+    family="movement", linear=True, attrs=("dims", "place"), node_name="RollBackward0",
+    samples=(
+        Sample(((4,),), {"dims": (0,), "place": 1}), Sample(((2, 3, 2),), {"dims": (1,), "place": 2}),
+        Sample(((2, 3),), {"dims": (0, 1), "place": 4}),
+    ),
+    oracle=lambda x, dims, place: np.roll(x, place, dims if len(dims) == 1 else None),
+    errors=(ErrorSample(lambda: xp.turned(None, (0,), 1), TypeError, "argument 'input' (position 1) must be Tensor"),),
+)  # fmt: skip
+def turned(input: Any, dims: tuple[int, ...], place: int) -> Bound:
+    """Move the elements along neighbouring dimensions, joined into one: the first one goes to a place in it."""
+    return Bound((as_operand(input, "roll", "input", 1),), {"dims": dims, "place": place})
+
+
+def _bind_roll(input: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None) -> Bound | Tensor:
+    x = as_operand(input, "roll", "input", 1)
+    steps = sizes(shifts, ())
+    places = () if dims is None else sizes(dims, ())
+    if not steps:
+        raise RuntimeError("`shifts` required: roll() got none")
+    total: dict[tuple[int, ...], int] = {}
+    if not places and len(steps) == 1:
+        total[tuple(range(x.ndim))] = steps[0] % max(x._layout.size, 1)
+    else:
+        if isinstance(shifts, int):
+            steps = steps * len(places)  # as NumPy
+        if len(steps) != len(places):
+            raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(places)}")
+        if not x.ndim:
+            raise IndexError(f"Dimension specified as {places[0]} but tensor has no dimensions; roll() got a number")
+        for step, dim in zip(steps, places, strict=True):
+            place = one_dim("roll", x.ndim, dim)
+            total[place,] = (total.get((place,), 0) + step) % max(x.shape[place], 1)
+    moves = [(dims, step) for dims, step in total.items() if step]
+    if not moves:
+        return clone(x)
+    for move in moves[:-1]:
+        x = turned(x, *move)
+    bound = Bound((x,), dict(zip(("dims", "place"), moves[-1], strict=True)))
+    return bound if len(moves) == 1 else turned(x, *moves[-1])
+
+
+_call_roll = connect(op_table["turned"], 2, name="roll", bind=_bind_roll)
 
 
 @public(method=True, functions=("roll",), adapter={"a": "input", "shift": "shifts"},
@@ -55,28 +137,8 @@ def roll(input: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | No
     >>> tg.roll(tg.arange(4), 1)
     tensor([3, 0, 1, 2])
     """
-    x = as_operand(input, "roll", "input", 1)
-    steps = sizes(shifts, ())
-    places = () if dims is None else sizes(dims, ())
-    if not steps:
-        raise RuntimeError("`shifts` required: roll() got none")
-    if not places and len(steps) == 1:
-        return reshape(roll(flatten(x), steps, 0), x.shape)
-    if isinstance(shifts, int):
-        steps = steps * len(places)  # as NumPy
-    if len(steps) != len(places):
-        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(places)}")
-    if not x.ndim:
-        raise IndexError(f"Dimension specified as {places[0]} but tensor has no dimensions; roll() got a number")
-    moved = x
-    for step, dim in zip(steps, places, strict=True):
-        place = one_dim("roll", x.ndim, dim)
-        length = x.shape[place]
-        cut = -step % length if length else 0
-        if cut:
-            parts = [getitem(moved, index_at(place, own)) for own in (slice(cut, None), slice(0, cut))]
-            moved = cat(parts, place)
-    return clone(x) if moved is x else moved
+    result: Tensor = _call_roll(input, shifts, dims)
+    return result
 
 
 @public(method=True, functions=("rot90",), adapter={"m": "input", "axes": "dims"}, common=docs.MOVEMENT_OF_DIMS)

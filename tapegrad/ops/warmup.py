@@ -7,7 +7,6 @@ contiguous, strided and broadcast operands and on Python numbers, for each choic
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -289,8 +288,3 @@ def _spaced(array: np.ndarray) -> np.ndarray:
 def _choices(numbers: list[int]) -> list[tuple[int, ...]]:
     """Return which operands want a gradient: none, each alone, and all."""
     return list(dict.fromkeys([(), *((number,) for number in numbers), tuple(numbers)]))
-
-
-def default_processes() -> int:
-    """Return how many processes this one may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

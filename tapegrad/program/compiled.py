@@ -131,7 +131,7 @@ class Compiled:
             self._give_up(key, versions)
             return None
         version = self._trace(*call, wanted)
-        if version.run.fused is None and not versions:
+        if version.run.code is None and not versions:
             # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
             self._versions[key] = None
             self._refused.append(version.run)
@@ -145,7 +145,7 @@ class Compiled:
 
     def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
         """Let the compiled entry call a version first, if it knows the classes of arguments and containers."""
-        if version.run.fused is None or not version.outside.is_served:
+        if version.run.code is None or not version.outside.is_served:
             return
         layouts = [version.program.layouts[number] for number in version.program.inputs]
         wanted, kinds, count = list(leaves), [], 0

@@ -66,7 +66,7 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
         )
         known[wanted] = vjp, vjp.run, captured
     vjp, run, captured = known[wanted]
-    if run.fused is None:
+    if run.code is None:
         return pull(program, wanted, *apart(tensors))
     try:
         outputs, values = differentiable(vjp, run, [*tensors, *captured])

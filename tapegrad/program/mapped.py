@@ -86,7 +86,7 @@ def _is_worth(batch: Batch, size: int) -> bool:
     """
     known = batched.known_of(batch)
     if size in known.runners:
-        return known.runners[size].fused is not None
+        return known.runners[size].code is not None
     if batch in _recent:
         _recent.remove(batch)
     _recent.append(batch)

@@ -63,7 +63,7 @@ def memory_of(program: Program) -> Memory:
         sum(layouts[number].nbytes for number in program.inputs),
         sum(layouts[number].nbytes for number in results),
         constants,
-        _peak(program) if run.fused is None else run.fused.scratch_bytes,
+        _peak(program) if run.code is None else run.code.scratch_bytes,
         sum(nbytes for kind, nbytes in parts if kind == "residuals"),
         sum(nbytes for kind, nbytes in parts if kind == "checkpoints"),
     )

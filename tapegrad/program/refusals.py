@@ -19,7 +19,10 @@ from tapegrad.program.fuse.small import LARGEST
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 
-__all__ = ["with_refusals"]
+__all__ = ["OPERATIONS", "with_refusals"]
+
+#: Those of this file.
+OPERATIONS: Final = set[Op]()
 
 _FLAG: Final = layout_of(np.array(False))
 _WHERE: Final = "an operation refuses its values: a matrix is singular or indefinite, or an integer is divided by 0"
@@ -28,6 +31,7 @@ _WHERE: Final = "an operation refuses its values: a matrix is singular or indefi
 def _op(name: str, forward: Callable[..., Any], operands: tuple[str, ...] = ("x",), **fields: Any) -> Op:
     op = Op(name=name, operands=operands, forward=forward, vjp=(NOT_DIFFERENTIABLE,) * len(operands), **fields)
     del op_table[name]  # it stands only in programs
+    OPERATIONS.add(op)
     return op
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -15,6 +16,7 @@ from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops import Blocked, Staged, blocked, code_of, one_by_one
 from tapegrad.program.program import Program
 from tapegrad.program.refusals import with_refusals
+from tapegrad.program.remembered import Remembered, remember, remembered
 from tapegrad.program.replay import Replay
 from tapegrad.program.scan import Scan
 
@@ -22,6 +24,23 @@ _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other t
 
 
 _codes: Final[WeakValueDictionary[Hashable, Fused | Blocked]] = WeakValueDictionary()
+
+
+def _known_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked | Remembered:
+    """Return the machine code of a program, if possible without lowering it again."""
+    found = remembered(program, may_stop)
+    if isinstance(found, str):
+        raise Refused(found)
+    if found is not None:
+        return found
+    try:
+        code = _machine_code(program, may_stop)
+    except Refused as error:
+        remember(program, may_stop, str(error))
+        raise
+    code.address()  # now it can be found by others
+    remember(program, may_stop, code)
+    return code
 
 
 def _machine_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked:
@@ -68,7 +87,7 @@ class Runner:
     ----------
     checked : Program
         What its machine code computes: the program with a guard that no operation refuses its values.
-    fused : Fused, or None
+    code : Fused, Remembered, or None
         Its machine code.
     refused : str
         Why there is none.
@@ -77,17 +96,26 @@ class Runner:
     @garbage.kept()
     def __init__(self, program: Program, otherwise: Callable[..., Sequence[Any]] | None = None) -> None:
         self.program, self.checked = program, with_refusals(program)
-        self.fused: Fused | Staged | Blocked | None = None
-        self.refused = ""
+        self.code: Fused | Staged | Blocked | Remembered | None = None
+        self.refused, self._may_stop = "", otherwise is None
         self._fixed: dict[tuple[bool, ...], list[int]] = {}
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
-            self.fused = _machine_code(self.checked, otherwise is None)
+            self.code = _known_code(self.checked, self._may_stop)
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
-            self.fused, self.refused = None, str(error)
+            self.code, self.refused = None, str(error)
         self._entry = make_entry(otherwise or Replay(program), variants)[0]
+
+    @functools.cached_property
+    def _made(self) -> Fused | Staged | Blocked:
+        return _machine_code(self.checked, self._may_stop)
+
+    @property
+    def fused(self) -> Fused | Staged | Blocked | None:
+        """Its machine code, with all that can be read of it: what was remembered is lowered again."""
+        return self._made if isinstance(self.code, Remembered) else self.code
 
     def variant(self, arguments: Sequence[Any], *, has_guards: bool = True, **options: Any) -> Variant:
         """Return the machine code, for a compiled entry.
@@ -101,7 +129,7 @@ class Runner:
         options
             Of `Variant`.
         """
-        assert self.fused is not None
+        assert self.code is not None
         program, guards = self.checked, self.checked.guards
         results = list(program.outputs)
         if not has_guards:
@@ -110,14 +138,14 @@ class Runner:
         outputs = [program.layouts[number] for number in results]
         nbytes = sum(layout.nbytes for layout in (*self._layouts, *outputs))
         return Variant(
-            self.fused.address(),
+            self.code.address(),
             arguments,
             outputs,
             guards=[guard.outcome for guard in guards],
-            scratch=self.fused.scratch_bytes,
-            stages=() if isinstance(self.fused, Staged) else self.fused.stages,
+            scratch=self.code.scratch_bytes,
+            stages=() if isinstance(self.code, Staged) else self.code.stages,
             is_long=nbytes > _LONG,
-            stops=self.fused.stops if self.fused.may_fail else None,
+            stops=self.code.stops if self.code.may_fail else None,
             **options,
         )
 
@@ -139,13 +167,14 @@ class Runner:
 
     def explain(self) -> str:
         """Return how the program runs, and why."""
-        count = len(self.program.entries)
-        if self.fused is None:
+        count, fused = len(self.program.entries), self.fused
+        if fused is None:
             return f"{count} operations are not fused: {self.refused}"
-        called = len(self.fused.stops)
+        called = len(fused.stops)
         head = f"{count - called} operations are fused, {called} called" if called else f"{count} operations are fused"
-        return "\n".join([head, *self.fused.explain()])
+        return "\n".join([head, *fused.explain()])
 
     def source(self) -> str:
         """Return the program as readable code."""
-        return str(self.program) if self.fused is None else self.fused.source()
+        fused = self.fused
+        return str(self.program) if fused is None else fused.source()

@@ -57,7 +57,7 @@ class Traced(Tensor):
     def _array(self) -> Any:
         return _WITHHELD  # the data are an array already, which is what most callers want to make sure of
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         """Refuse: an array is no part of the program."""
         raise error("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
 

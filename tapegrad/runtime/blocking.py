@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.runtime.platform import has
 
 __all__ = ["get_num_threads", "set_num_threads"]
 
@@ -33,9 +34,12 @@ def _threads_at_start() -> int:
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return cores()
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if has("affinity") else os.cpu_count() or 1
 
 
 division = Division(_threads_at_start(), min(int(os.environ.get("TAPEGRAD_BLOCK") or 4096), MAX_BLOCK))
@@ -73,6 +77,8 @@ def is_streamed(nbytes: int) -> bool:
 @functools.cache
 def _last_level() -> int:
     """Return the bytes of the last level of the cache, 0 where the system does not say."""
+    if not has("linux_files"):
+        return 0
     try:
         with open("/sys/devices/system/cpu/cpu0/cache/index3/size") as file:
             return int(file.read().strip().removesuffix("K")) << 10

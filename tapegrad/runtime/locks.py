@@ -9,10 +9,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from tapegrad.runtime.platform import has
+
 
 def in_child(function: Callable[[], object]) -> None:
     """Call a function in every child process that is forked from now on."""
-    if hasattr(os, "register_at_fork"):
+    if has("fork"):
         os.register_at_fork(after_in_child=function)
 
 
@@ -39,5 +41,5 @@ def module_lock() -> AbstractContextManager[bool]:
 
 def hold_while_forking(lock: AbstractContextManager[bool]) -> None:
     """Let every fork wait for a lock of `module_lock`, so that no child starts with half of the guarded work done."""
-    if hasattr(os, "register_at_fork"):
+    if has("fork"):
         os.register_at_fork(before=lock.__enter__, after_in_parent=lambda: lock.__exit__(None, None, None))

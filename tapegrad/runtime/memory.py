@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from tapegrad.runtime.locks import in_child, module_lock
+from tapegrad.runtime.platform import copy_of, has
 
 __all__ = [
     "INTERPRETS",
@@ -126,8 +127,10 @@ def object_at(identity: int) -> Any:
 @cache
 def _opened() -> int:
     """Return a file descriptor of this process's memory: reading an unmapped address raises instead of crashing."""
+    if not has("linux_files"):
+        return -1
     try:
-        return os.open("/proc/self/mem", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        return os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return -1
 
@@ -139,7 +142,7 @@ def peek(address: int, size: int = 8) -> bytes:
     """Return bytes at an address; zeros where no memory is mapped."""
     file = _opened()
     try:
-        raw = os.pread(file, size, address) if file >= 0 else ctypes.string_at(address, size)
+        raw = os.pread(file, size, address) if file >= 0 else copy_of(address, size)
     except (OSError, OverflowError):
         raw = b""
     return raw.ljust(size, b"\0")

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.runtime.locks import module_lock
+from tapegrad.runtime.platform import has
 
 __all__ = ["empty_cache", "memory_allocated", "memory_reserved", "set_cache_limit"]
 
@@ -29,6 +30,7 @@ _ALIGNMENT: Final = 64
 _PAGE: Final = 4096
 _HUGE_PAGE: Final = 1 << 21
 _DEFAULT_LIMIT: Final = 1 << 29
+_HAS_HUGE_PAGES: Final = has("hugepages")
 
 
 class _Buffer:
@@ -40,7 +42,7 @@ class _Buffer:
     def __init__(self, size: int) -> None:
         self.size = size
         self.kind = ctypes.c_char * size
-        huge = size // 16 * 17 // _HUGE_PAGE * _HUGE_PAGE if hasattr(mmap, "MADV_HUGEPAGE") else 0
+        huge = size // 16 * 17 // _HUGE_PAGE * _HUGE_PAGE if _HAS_HUGE_PAGES else 0
         if huge:
             self.memory, self.first = _huge_pages(max(size, huge), huge)
         else:

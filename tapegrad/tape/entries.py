@@ -55,6 +55,7 @@ SLOT, PAGE, PLAN_OBJECT, FIRST_OPERAND = 0, 1, 2, 3
 TapeNode = list[Any]
 
 _pack_word: Final = struct.Struct("q").pack_into
+_unpack_word: Final = struct.Struct("q").unpack_from
 _unpack_entry: Final = struct.Struct("8q").unpack_from
 
 
@@ -219,7 +220,7 @@ def is_consumed(node: TapeNode) -> bool:
 def order_of(slot: int) -> tuple[int, int]:
     """Return the entry's place in the order of recording: the page's sequence number, and its number in the page."""
     base = slot & -PAGE_BYTES
-    return read_entry(base)[SEQUENCE], (slot - base) // ENTRY_BYTES - HEAD_ENTRIES
+    return _unpack_word(MEMORY, base + 8 * SEQUENCE)[0], (slot - base) // ENTRY_BYTES - HEAD_ENTRIES
 
 
 def is_older(slot: int, other: int) -> bool:

@@ -55,27 +55,31 @@ def owner_of(array: np.ndarray) -> np.ndarray:
 
 def note(array: np.ndarray) -> None:
     """Note that an array is written to now."""
-    note_all((array,))
+    global last
+    last = place = now()
+    owner = array.base
+    if owner is None:
+        owner = array
+    elif owner.__class__ is not np.ndarray or owner.base is not None:
+        owner = owner_of(array)
+    storage = _storages.get(id(owner))
+    if storage is None or storage.owner() is not owner:
+        storage = _new_storage(owner)
+    storage.version += 1
+    times = storage.times
+    times.append(place)
+    if len(times) > _MAX_TIMES:
+        del times[0]
+    if on_write is not None:
+        on_write(array)
+    if modes.mode.value & modes.INTERCEPTORS:
+        modes.tell("written", array)
 
 
 def note_all(arrays: Iterable[np.ndarray]) -> None:
     """Note that arrays are written to now."""
-    global last
-    last = place = now()
     for array in arrays:
-        owner = owner_of(array)
-        storage = _storages.get(id(owner))
-        if storage is None or storage.owner() is not owner:
-            storage = _new_storage(owner)
-        storage.version += 1
-        times = storage.times
-        times.append(place)
-        if len(times) > _MAX_TIMES:
-            del times[0]
-        if on_write is not None:
-            on_write(array)
-        if modes.mode.value & modes.INTERCEPTORS:
-            modes.tell("written", array)
+        note(array)
 
 
 class Writer:

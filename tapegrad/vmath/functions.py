@@ -13,11 +13,14 @@ import numpy as np
 
 from tapegrad.compiler import cpu
 from tapegrad.compiler.intrinsics import VECTORISABLE, Intrinsic
+from tapegrad.runtime.platform import has
 from tapegrad.vmath.lanes import Lanes
 
 __all__ = ["FORMULAS", "define", "function"]
 
 Formula = Callable[..., Any]
+
+_NAMES_VECTORS = has("vector_names")
 
 #: The formulas by name: in float64, in float32, `rare` and `whole`, as `function` takes them.
 FORMULAS: dict[str, tuple[Formula, Formula, str | Formula, bool]] = {}
@@ -111,6 +114,8 @@ def _call_formula(
     about = formula, rare, whole, values[0].type, len(values)
     scalar = _define(builder.module, f"{VECTORISABLE}{name}_{kind}", *about, 0)
     result = builder.call(scalar, values)
+    if not _NAMES_VECTORS:
+        return result
     mappings = []
     for width in widths:
         vector = f"{scalar.name}{width}"

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapegrad.compiler import cpu
+from tapegrad.runtime.platform import has
 
 __all__ = [
     "Lanes", "absolute", "bits", "can_scale", "copysign", "fma", "narrow", "number", "polynomial", "rint",
     "root", "scaled", "trunc", "where", "wide",
 ]  # fmt: skip
+
+_IS_X86 = has("x86")
 
 
 class Lanes:
@@ -185,7 +188,7 @@ def scaled(x: Lanes, n: Lanes) -> Lanes:
 
 def can_scale(x: Lanes) -> bool:
     """Return whether the CPU has AVX-512, and a number or vector is of a size that `scaled` takes."""
-    return x.width * (32 if x.single else 64) != 64 and bool(cpu.features().get("avx512f"))
+    return x.width * (32 if x.single else 64) != 64 and _IS_X86 and bool(cpu.features().get("avx512f"))
 
 
 def absolute(x: Lanes) -> Lanes:

@@ -599,6 +599,12 @@ EXPLAINED: dict[str, list[str]] = {
         "v4.nextafter_(v0)",
         "v5 = m.prod(v4, -1)",
     ],
+    "a zero of batch_norm has the sign of the weight": [
+        "v0 = m.tensor(data(177, (3, 3), 'float64', 'grid'), requires_grad=True)",
+        "v2 = F.batch_norm(m.cat([v0, v0 * 0.5]), None, None, v0[0].clone(), training=True, eps=0.1)",
+        "v4 = v2.clamp_max(v2)",
+        "v6 = m.polygamma(0, v4).clone()",
+    ],
     "numbers are equal but for rounding": [
         "v0 = m.tensor(data(815, (3, 2), 'complex64', 'uniform'), requires_grad=True)",
         "v1 = m.clone(v0)",

@@ -122,6 +122,7 @@ ZEROS = {
     r"pow_*\(.*\b0\.5\)$|\*\* 0\.5$": "without dimensions that of C's power",
     r"m\.linalg\.|\b(cholesky_\w+|inverse|pinverse|\w+_solve|lu\w*|or[gm]qr|qr)\(": "of numbers that LAPACK computes",
     r"\b(add\w*m[mv]|baddbmm|addr|ger|inner|kron|tensordot|v(ec)?dot)\(": "sums begin with a 0, or do not",
+    r"\bbatch_norm\(": "of a product with a negative weight; PyTorch adds two products",
     r"m\.fft\.": "of parts that are 0, as by conjugates",
     r"logsigmoid\(": "below 0, as all its values are",
     r"softshrink\(": "that of the element, in PyTorch only of the last ones of an array",

@@ -23,30 +23,30 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.table.op import Sample
 from tapegrad.tensor import Tensor
 
-__all__ = ["BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "Generator", "IntTensor", "LongTensor", "ShortTensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "ceil", "celu", "channel_shuffle", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "concat", "concatenate", "conj", "conj_physical", "constant_pad_nd", "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "deg2rad", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dsplit", "dstack", "einsum", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expand_as", "expand_copy", "expm1", "eye", "feature_alpha_dropout", "feature_dropout", "fill", "fix", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "gather", "gcd", "ge", "ger", "get_float32_matmul_precision", "get_rng_state", "gradient", "greater", "greater_equal", "gru", "gru_cell", "gt", "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "i0", "igamma", "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "initial_seed", "inner", "inverse", "is_complex", "is_floating_point", "is_inference", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kernel_op", "kron", "kthvalue", "layer_norm", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "lstm", "lstm_cell", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "nonzero_static", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pca_lowrank", "pdist", "permute", "permute_copy", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "renorm", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "rms_norm", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt", "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "segment_reduce", "select", "select_copy", "select_scatter", "selu", "set_float32_matmul_precision", "set_rng_state", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "split_with_sizes_copy", "sqrt", "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "sum_to_size", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "typename", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "vander", "var", "var_mean", "vdot", "view", "view_as", "view_as_complex", "view_as_real", "view_copy", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like"]  # fmt: skip
+__all__ = ["BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "Generator", "IntTensor", "LongTensor", "ShortTensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "ceil", "celu", "channel_shuffle", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "concat", "concatenate", "conj", "conj_physical", "constant_pad_nd", "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "deg2rad", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dsplit", "dstack", "einsum", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expand_as", "expand_copy", "expm1", "eye", "feature_alpha_dropout", "feature_dropout", "fill", "fix", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "gather", "gcd", "ge", "ger", "get_float32_matmul_precision", "get_rng_state", "gradient", "greater", "greater_equal", "gru", "gru_cell", "gt", "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "i0", "igamma", "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "initial_seed", "inner", "inverse", "is_complex", "is_floating_point", "is_inference", "is_nonzero", "is_same_size", "is_signed", "is_storage", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kernel_op", "kron", "kthvalue", "layer_norm", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "lstm", "lstm_cell", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "nonzero_static", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pca_lowrank", "pdist", "permute", "permute_copy", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "renorm", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "rms_norm", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt", "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "segment_reduce", "select", "select_copy", "select_scatter", "selu", "set_float32_matmul_precision", "set_rng_state", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "split_with_sizes_copy", "sqrt", "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "sum_to_size", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "typename", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "vander", "var", "var_mean", "vdot", "view", "view_as", "view_as_complex", "view_as_real", "view_copy", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like"]  # fmt: skip
 
-def BoolTensor(data: Any) -> Tensor:
+def BoolTensor(*data: Any) -> Tensor:
     """Return a new bool tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
-def ByteTensor(data: Any) -> Tensor:
+def ByteTensor(*data: Any) -> Tensor:
     """Return a new uint8 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
-def CharTensor(data: Any) -> Tensor:
+def CharTensor(*data: Any) -> Tensor:
     """Return a new int8 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
-def DoubleTensor(data: Any) -> Tensor:
+def DoubleTensor(*data: Any) -> Tensor:
     """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
-def FloatTensor(data: Any) -> Tensor:
+def FloatTensor(*data: Any) -> Tensor:
     """Return a new float32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
-def IntTensor(data: Any) -> Tensor:
+def IntTensor(*data: Any) -> Tensor:
     """Return a new int32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
-def LongTensor(data: Any) -> Tensor:
+def LongTensor(*data: Any) -> Tensor:
     """Return a new int64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
-def ShortTensor(data: Any) -> Tensor:
+def ShortTensor(*data: Any) -> Tensor:
     """Return a new int16 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
 def abs(input: Any, *, out: Any = ...) -> Tensor:
@@ -106,8 +106,8 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1,
 def adjoint(input: Any, *, out: Any = ...) -> Tensor:
     """Conjugates of matrices, transposed."""
 
-def alias_copy(input: Any, *, out: Any = ...) -> Tensor:
-    """Copy, recorded: gradients flow back to `input`."""
+def alias_copy(input: Any, *, memory_format: Any = None, out: Any = ...) -> Tensor:
+    """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
 
 def all(
     input: Any,
@@ -423,8 +423,8 @@ def clamp_min(input: Any, min: Any, *, out: Any = ...) -> Tensor:
 def clip(input: Any, min: Any = None, max: Any = None, *, out: Any = ...) -> Tensor:
     """Limit elements to the range from `min` to `max`."""
 
-def clone(input: Any, *, out: Any = ...) -> Tensor:
-    """Copy, recorded: gradients flow back to `input`."""
+def clone(input: Any, *, memory_format: Any = None, out: Any = ...) -> Tensor:
+    """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
 
 def column_stack(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:
     """Join matrices along dimension 1, vectors as columns; see `cat`."""
@@ -450,7 +450,7 @@ def conj_physical(input: Any, *, out: Any = ...) -> Tensor:
 def constant_pad_nd(input: Any, pad: Sequence[int], value: float = 0, *, out: Any = ...) -> Tensor:
     """Add a number at the ends of dimensions; negative lengths take elements away."""
 
-def contiguous(input: Any, *, out: Any = ...) -> Tensor:
+def contiguous(input: Any, memory_format: Any = None, *, out: Any = ...) -> Tensor:
     """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
 
 def conv1d(
@@ -641,6 +641,7 @@ def empty_like(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
     out: Any = ...,
 ) -> Tensor:
     """Return a tensor of elements that are not set to anything, of the shape and dtype of another."""
@@ -768,6 +769,7 @@ def full_like(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
     out: Any = ...,
 ) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another."""
@@ -970,6 +972,9 @@ def is_same_size(input: Any, other: Any) -> bool:
 
 def is_signed(input: Any) -> bool:
     """Whether the dtype has negative numbers."""
+
+def is_storage(obj: Any) -> bool:
+    """Whether an object is the memory of a tensor."""
 
 def is_tensor(obj: Any) -> bool:
     """Whether an object is a tensor."""
@@ -1466,6 +1471,7 @@ def ones_like(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
     out: Any = ...,
 ) -> Tensor:
     """Return a tensor of ones, of the shape and dtype of another."""
@@ -1588,6 +1594,7 @@ def rand_like(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
     out: Any = ...,
 ) -> Tensor:
     """Return independent random numbers, uniform on [0, 1), of the shape and dtype of another tensor."""
@@ -1634,6 +1641,7 @@ def randn_like(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
     out: Any = ...,
 ) -> Tensor:
     """Return independent random numbers, normal with mean 0 and variance 1, of the shape and dtype of another tensor."""
@@ -2247,6 +2255,7 @@ def zeros_like(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
     out: Any = ...,
 ) -> Tensor:
     """Return a tensor of zeros, of the shape and dtype of another."""

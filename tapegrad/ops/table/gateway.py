@@ -98,7 +98,7 @@ def connect(
     flags: int = 0,
     *,
     name: str | None = None,
-    bind: Callable[..., Bound] | None = None,
+    bind: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """Connect an op and return its call, which takes arguments by position.
 
@@ -113,7 +113,7 @@ def connect(
     flags : int
         See `tapegrad.recording.keys`.
     name, bind
-        Of a second function of the op, which takes other arguments.
+        Of a second function of the op, which takes other arguments. If `bind` returns no `Bound`, that is the result.
     """
     plans = op.plans if bind is None else PlanCache()
     bind = bind or op.bind
@@ -288,7 +288,7 @@ def _check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
             if isinstance(rule, NotYet):
                 raise RuntimeError(f"derivative for {op.name} is not implemented: {rule.reason}")
     if op.real_only and any(layout.dtype.kind == "c" for layout in layouts):
-        raise RuntimeError(
+        raise NotImplementedError(
             f"{op.name} not implemented for complex tensors; take the real part or the absolute value first"
         )
     if op.check_dtypes:

@@ -63,7 +63,7 @@ def no_bools(message: str, two: str = "") -> Callable[[tuple[Layout, ...]], None
         bools = [layout for layout in layouts if layout.dtype.kind == "b"]
         text = two if two and len(bools) == len(layouts) else message
         if bools and text:
-            raise RuntimeError(text)
+            raise NotImplementedError(text) if "not implemented" in text else RuntimeError(text)
 
     return check
 
@@ -77,7 +77,7 @@ def only_floats(call: str, *names: str) -> Callable[[tuple[Layout, ...]], None]:
             of_numbers(layouts)
         dtype = promote(layouts)
         if dtype.kind not in "fc":
-            raise RuntimeError(f"{call} not implemented for dtype {dtype}; convert with .to(...) first")
+            raise NotImplementedError(f"{call} not implemented for dtype {dtype}; convert with .to(...) first")
 
     check.refuses_numbers = bool(names)  # type: ignore[attr-defined]
     return check

@@ -17,28 +17,26 @@ _INTERNAL: Final = "it is internal to PyTorch; use the public function"
 OUT_OF_SCOPE: Final[dict[str, str]] = {
     name: reason
     for names, reason in (
-        (("mps xpu is_ipu is_maia is_meta is_mkldnn is_mps "
-         "is_mtia is_vulkan is_xla is_xpu ipu mtia record_stream "
+        (("mps xpu is_ipu is_maia "
+         "is_mtia is_vulkan is_xla ipu mtia record_stream "
          "get_device_module is_vulkan_available"), _CPU),
-        ("half float16 bfloat16 chalf complex32", "there is no half precision; use float32"),
+        ("half float16 bfloat16 chalf complex32 amp", "there is no half precision; use float32"),
         ("uint16 uint32 uint64", "there are no unsigned integers of this length; use int64"),
-        (("sparse_coo_tensor to_sparse to_dense sparse sparse_mask coalesce is_coalesced is_sparse is_sparse_csr "
-         "dense_dim sparse_dim indices values smm sspaddmm hsmm hspmm dsmm saddmm spmm is_nested to_padded_tensor "
-         "to_mkldnn layout strided jagged"), "there are no sparse or nested tensors; use a dense one"),
+        (("sparse_coo_tensor to_sparse to_dense sparse sparse_mask coalesce is_coalesced "
+         "dense_dim sparse_dim indices values smm sspaddmm hsmm hspmm dsmm saddmm spmm to_padded_tensor "
+         "to_mkldnn jagged"), "there are no sparse or nested tensors; use a dense one"),
         ("jit compile export fx distributed onnx set_flush_denormal fork wait while_loop",
          _COMPILED),
         (("quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
-         "q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points qscheme is_quantized"),
+         "q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points qscheme"),
          "there are no quantised tensors; use integers and a factor"),
         ("named_tensor refine_names align_to name names", "dimensions have no names; use numbers"),
         ("lobpcg", "use linalg.eigh and take the first or the last values"),
         ("geqrf", "it is a part of LAPACK's QR; use linalg.qr"),
         (("set_num_interop_threads get_num_interop_threads set_deterministic set_warn_always is_warn_always_enabled "
          "set_deterministic_debug_mode get_deterministic_debug_mode"), "there is nothing to set"),
-        (("storage untyped_storage storage_type set_ is_set_to set_default_tensor_type "
-         "const_data_ptr resize_ resize resize_as_ resize_as as_strided_ from_file empty_strided "
-         "new_empty_strided empty_permuted dim_order channels_last channels_last_3d contiguous_format preserve_format "
-         "to_dlpack"), "memory is NumPy's: use reshape, clone or numpy"),
+        (("storage_type const_data_ptr resize_ resize resize_as_ resize_as as_strided_ from_file empty_strided "
+         "new_empty_strided empty_permuted dim_order to_dlpack"), "memory is NumPy's: use reshape, clone or numpy"),
         ("apply_ map_ map2_", "it calls Python for each element; write it with operations"),
         ("conv_tbc", "use nn.functional.conv1d with transposed dimensions"),
         (("max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d_with_indices "

@@ -260,6 +260,21 @@ def _published(
 # Dimensions ------------------------------------------------------------------------------------------------------
 
 
+def integer(call: str, name: str, value: Any) -> int:
+    """Return an argument as an integer.
+
+    Raises
+    ------
+    TypeError
+        If it is none, in PyTorch's words.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"{f'{call}(): ' if call else ''}argument '{name}' must be int, not {kind}") from None
+
+
 def one_dim(call: str, ndim: int, dim: Any) -> int:
     """Return a dimension counted from the front.
 
@@ -267,8 +282,10 @@ def one_dim(call: str, ndim: int, dim: Any) -> int:
     ------
     IndexError
         If the tensor does not have it.
+    TypeError
+        If it is no integer.
     """
-    index = int(dim)
+    index = dim if dim.__class__ is int else integer(call, "dim", dim)
     bound = max(ndim, 1)  # a tensor without dimensions takes 0 and -1
     if not -bound <= index < bound:
         raise errors.dim_out_of_range(call, ndim, index)
@@ -307,4 +324,4 @@ def sizes(first: Any, rest: tuple[Any, ...]) -> tuple[int, ...]:
     ((2, 3), (2, 3))
     """
     values = first if isinstance(first, (tuple, list)) and not rest else (first, *rest)
-    return tuple(operator.index(value) for value in values)
+    return tuple([value if value.__class__ is int else integer("", "size", value) for value in values])

@@ -13,9 +13,9 @@ import numpy as np
 
 from tapegrad._version import __version__
 from tapegrad.compiler import cpu
-from tapegrad.compiler.assembly import undefined_symbols
 from tapegrad.compiler.jit import SYMBOL
 from tapegrad.compiler.modules import assemble_module
+from tapegrad.compiler.object_files import undefined_symbols
 from tapegrad.func.trees import flatten
 from tapegrad.program.export.code import Way, ways_of
 from tapegrad.program.export.njit import data_of

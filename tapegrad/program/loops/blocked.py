@@ -69,10 +69,14 @@ class Blocked:
         more = ", ptr null, ptr null" if items > 1 else ""
         self._text = text + _loop(whole, batch.mapped, size, items, count, nbytes if is_shared else 0, (call, more))
 
+    @property
+    def key(self) -> str:
+        """What decides the machine code."""
+        return "\0".join([self._text, *[own.key for own in self._fused]])
+
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
-        key = "\0".join([self._text, *[own.key for own in self._fused]])
-        return address_of_ir("program", key, lambda: self.ir, SYMBOL, imports=self.imports)
+        return address_of_ir("program", self.key, lambda: self.ir, SYMBOL, imports=self.imports)
 
     @property
     def ir(self) -> str:

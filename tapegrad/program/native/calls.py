@@ -10,9 +10,16 @@ from tapegrad.program.fuse.text import bits_of
 from tapegrad.program.native.products import Products
 from tapegrad.program.native.writer import Matrix
 
-__all__ = ["NAMES", "Calls", "strided_by"]
+__all__ = ["NAMES", "Calls", "address_of_routine", "strided_by"]
 
 NAMES: Final = {"d": "float64", "f": "float32"}
+_IMPORTED: Final = "tapegrad_"
+
+
+def address_of_routine(name: str) -> int:
+    """Return the address of a routine by its name in the text."""
+    name = name.removeprefix(_IMPORTED)
+    return blas_address(name[1:], NAMES[name[0]])
 
 
 class Calls(Products):
@@ -39,8 +46,8 @@ class Calls(Products):
 
     def call(self, routine: str, *args: str | int | float) -> None:
         """Call a routine with pointers, which begin with a percent sign, letters and numbers."""
-        name = f"tapegrad_{self.char}{routine}"
-        self.imports.setdefault(name, blas_address(routine, NAMES[self.char]))
+        name = f"{_IMPORTED}{self.char}{routine}"
+        self.imports.setdefault(name, address_of_routine(name))
         self.text.call(name, "void", *[f"ptr {self._argument(own)}" for own in args])
 
     def _argument(self, value: str | int | float) -> str:

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tapegrad.compiler import cpu
 from tapegrad.program.fuse.text import constant
 from tapegrad.program.native.writer import Matrix, Writer
 
@@ -25,9 +26,7 @@ _SHORT: Final = 16  # products of a sum below which its lanes are too few
 @functools.cache
 def _registers() -> int:
     """Return how many vectors of 64 bytes this CPU's registers hold, besides those for operands."""
-    import llvmlite.binding as llvm
-
-    return 24 if llvm.get_host_cpu_features().get("avx512f") else 6
+    return 24 if cpu.features().get("avx512f") else 6
 
 
 class Products(Writer):

@@ -1,0 +1,198 @@
+"""Programs whose machine code a process has made before: it is found by the list of operations, which is not lowered.
+
+A file of the cache, named by a digest of the list, says which machine code computes it and what it needs: memory,
+routines, and calls of operations that are not fused.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.compiler import files
+from tapegrad.compiler.cache import address_of_made, digest_of_ir
+from tapegrad.compiler.fingerprint import fingerprint_of_ir, sha256
+from tapegrad.program.batch import takes_way_op
+from tapegrad.program.columns import Columns
+from tapegrad.program.fuse.emit import SYMBOL
+from tapegrad.program.lists import detach_op, rewritten_op
+from tapegrad.program.loops.driver import Driver
+from tapegrad.program.loops.stops import CALL, Stop, load_stop
+from tapegrad.program.native.calls import address_of_routine
+from tapegrad.program.program import Program
+from tapegrad.program.refusals import OPERATIONS
+
+__all__ = ["Remembered", "remember", "remembered"]
+
+#: Operations of the library that stand in no file of `tapegrad.ops`; those of users do neither.
+_OF_PROGRAMS: Final = frozenset((detach_op, rewritten_op, takes_way_op, *OPERATIONS))
+_FAMILIES: Final = ("batch", "scan")
+
+
+class Remembered:
+    """Machine code that was made before; used like `tapegrad.program.fuse.Fused`, but for what can be read of it.
+
+    Parameters
+    ----------
+    address : int
+    scratch_bytes : int
+    stages : sequence of int
+    may_fail : bool
+    calls : sequence of Stop
+        The operations that it calls.
+    """
+
+    def __init__(
+        self, address: int, scratch_bytes: int, stages: Sequence[int], may_fail: bool, calls: Sequence[Stop]
+    ) -> None:
+        self._address, self.scratch_bytes, self.stages, self.may_fail = address, scratch_bytes, stages, may_fail
+        self._calls = calls  # the machine code knows the addresses of their words
+        self.stops: list[np.ndarray] = [words for own in calls for words in own.stops]
+
+    def address(self) -> int:
+        """Return the address of the function, valid for the life of the process."""
+        return self._address
+
+
+def remembered(program: Program, kind: object) -> Remembered | str | None:
+    """Return the machine code of a program, or why it is refused, if that was found out before.
+
+    Parameters
+    ----------
+    program : Program
+    kind : object
+        What else decides the machine code.
+    """
+    digest = _digest(program, kind)
+    path = files.path_of_program(digest) if digest is not None else None
+    if digest is None or path is None:
+        return None
+    raw = files.read(path, digest)
+    if raw is None:
+        return None
+    found = json.loads(raw)
+    if "refused" in found:
+        return str(found["refused"])
+    address = address_of_made(found["code"], SYMBOL, {name: _import(name) for name in found["imports"]})
+    if address is None:  # it was removed
+        return None
+    calls = [Stop(Program.parse(text), reason) for text, reason in found["calls"]]
+    return Remembered(address, found["scratch_bytes"], tuple(found["stages"]), found["may_fail"], calls)
+
+
+def remember(program: Program, kind: object, code: Any) -> None:
+    """Keep what machine code computes a program, or why it is refused, for other processes."""
+    digest = _digest(program, kind)
+    path = files.path_of_program(digest) if digest is not None else None
+    if digest is None or path is None:
+        return
+    if isinstance(code, str):
+        found: dict[str, Any] = {"refused": code}
+    else:
+        try:
+            calls = [(own.program.text(), own.reason) for own in _calls(code)]
+        except TypeError:  # a Python function is a part of one
+            return
+        found = {
+            "code": digest_of_ir(code.key, SYMBOL, code.imports),
+            "imports": sorted(code.imports),
+            "scratch_bytes": code.scratch_bytes,
+            "stages": [] if isinstance(code, Driver) else list(code.stages),
+            "may_fail": code.may_fail,
+            "calls": calls,
+        }
+    files.write(path, digest, json.dumps(found).encode())
+
+
+def _calls(code: Any) -> list[Stop]:
+    """Return the operations that code calls, in the order of their words."""
+    if isinstance(code, Stop):
+        return [code]
+    return [call for own in code.codes for call in _calls(own)] if isinstance(code, Driver) else []
+
+
+def _import(name: str) -> int:
+    return load_stop() if name == CALL else address_of_routine(name)
+
+
+# ---- the digest of a list
+
+
+def _digest(program: Program, kind: object) -> str | None:
+    """Return what names a program's file; None if a function of the user is a part of it."""
+    try:
+        return fingerprint_of_ir(_token(program) + _library(), kind)
+    except TypeError:
+        return None
+
+
+def _token(program: Program) -> bytes:
+    """Return a digest of what decides the machine code of a program.
+
+    Raises
+    ------
+    TypeError
+        If a function of the user is a part of it.
+    """
+    columns = Columns(program.entries)
+    codes, examples = columns.kinds(program.layouts)
+    known: dict[bytes, int] = {}
+    numbers = np.array([known.setdefault(_kind_token(program, place), len(known)) for place in examples], np.int64)
+    digest = sha256()
+    for part in known:
+        digest.update(part)
+    digest.update(numbers[codes].tobytes() if examples else b"")
+    digest.update(columns.counts.tobytes() + columns.numbers.tobytes())
+    for number, value in program.constants.items():
+        data = np.asarray(value)
+        digest.update(f"{number}{value.__class__.__name__}{data.dtype.str}{data.shape}".encode() + data.tobytes())
+    digest.update(_layouts(program, program.inputs).encode())
+    digest.update(repr((program.inputs, program.outputs, [own.value for own in program.guards])).encode())
+    return digest.digest()
+
+
+def _kind_token(program: Program, place: int) -> bytes:
+    """Return a digest of an entry's operation, attributes and layouts."""
+    entry = program.entries[place]
+    op = entry.op
+    if not op.file and op not in _OF_PROGRAMS and op.family not in _FAMILIES:
+        raise TypeError(f"{op.name} is an operation of the user")
+    numbers = (*entry.operands, *entry.index_arrays, *entry.results)
+    attrs = [(name, _attribute(value)) for name, value in entry.attrs.items()]
+    return sha256(repr((op.file, op.name, attrs, _layouts(program, numbers))).encode()).digest()
+
+
+def _layouts(program: Program, numbers: Sequence[int]) -> str:
+    return repr([(own.shape, own.dtype.str, own.weak) for own in map(program.layouts.__getitem__, numbers)])
+
+
+def _attribute(value: Any) -> str:
+    """Return the text of an attribute; of its programs, digests."""
+    from tapegrad.program.files.literals import parts_of, shown
+
+    parts = {id(own): _token(own).hex() for own in parts_of(value)}
+    return shown(value, names=parts)
+
+
+# ---- the library
+
+
+@functools.cache
+def _library() -> bytes:
+    """Return a digest of what makes machine code of lists: the files of this library, and NumPy."""
+    known: list[tuple[str, int, int]] = []
+    waiting = [os.path.dirname(os.path.dirname(__file__))]  # the package
+    while waiting:
+        with os.scandir(waiting.pop()) as found:
+            for own in found:
+                if own.name.endswith(".py"):
+                    status = own.stat()
+                    known.append((own.path, status.st_mtime_ns, status.st_size))
+                elif own.is_dir():
+                    waiting.append(own.path)
+    return sha256(repr((sorted(known), np.__version__)).encode()).digest()

@@ -1,0 +1,59 @@
+"""What `import tapegrad` and a first gradient load, and how long the import takes beside that of NumPy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+# What the standard library and others add to what NumPy has loaded: locks, deferred calls, memory by address.
+OF_IMPORT = {"__future__", "_bisect", "array", "bisect", "copy", "gc", "mmap", "threading"}
+# For kernels that are on disk: digests of their functions, LLVM's linker, and the cache's folder.
+OF_GRADIENT = {"hashlib", "llvmlite", "platformdirs"}
+FIRST_GRADIENT = """
+import sys
+import numpy
+before = set(sys.modules)
+import tapegrad as tg
+imported = set(sys.modules) - before
+import llvmlite.binding, platformdirs
+before = set(sys.modules)
+x = tg.tensor([1.0, 2.0], requires_grad=True)
+(x * x.sin()).sum().backward()
+print(*imported)
+print(*set(sys.modules) - before)
+"""
+TIMES = """
+import time
+begin = time.process_time()
+import numpy
+middle = time.process_time()
+import tapegrad
+print(middle - begin, time.process_time() - middle)
+"""
+
+
+def run(code: str) -> list[str]:
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_nothing_is_loaded_that_a_first_gradient_does_not_need() -> None:
+    run(FIRST_GRADIENT)  # compiles what is not on disk
+    imported, computed = (set(line.split()) for line in run(FIRST_GRADIENT))
+    others = {name for name in imported if not name.startswith("tapegrad")}
+    assert others <= OF_IMPORT
+    parts = {name.split(".")[0] for name in computed if not name.startswith("_")}  # _hashlib and others: see hashlib
+    assert parts <= {"tapegrad"} | OF_GRADIENT
+    folders = Counter(name.split(".")[1] for name in imported | computed if name.startswith("tapegrad."))
+    unneeded = {"data", "demo", "distributed", "func", "program", "random", "scipy", "sparse", "testing", "utils.data"}
+    assert not unneeded & set(folders)
+
+
+def test_importing_takes_no_longer_than_numpy() -> None:
+    """The bound is 60 ms of the CPU where NumPy takes some 65; other machines and their load change both."""
+    times = [tuple(map(float, run(TIMES)[0].split())) for _ in range(7)]
+    ours, theirs = (min(found[which] for found in times) for which in (1, 0))
+    assert ours < 0.06 or ours < theirs, f"{ours * 1e3:.0f} ms beside {theirs * 1e3:.0f}"
