@@ -391,7 +391,7 @@ class TensorMethods:
         """Products of two batches of matrices, which do not broadcast; see `matmul`."""
 
     def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
-        """Repeat to a shape; see `expand`."""
+        """Repeat to the shape `size`, a sequence of integers; see `expand`."""
 
     def cauchy_(
         self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Generator | None = None
@@ -568,7 +568,7 @@ class TensorMethods:
         """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
 
     def expand_as(self, other: Tensor) -> Tensor:
-        """Repeat to the shape of another tensor; see `expand`."""
+        """Repeat to the shape of `other`, of which only that counts; see `expand`."""
 
     def expm1(self) -> Tensor:
         """Exponential less 1, precise near 0."""

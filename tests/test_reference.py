@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 
 import numpy as np
@@ -145,3 +147,30 @@ def test_notes_of_an_operation(tmp_path: Path) -> None:
     assert ".. image:: /plots/asin-" in text
     assert r"\bar{x} &= \frac{\bar{y}}" in text
     assert "Also ``tg.arcsin``, ``x.asin()``, ``x.arcsin()``, ``x.asin_()``, ``x.arcsin_()``, ``np.arcsin``" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "module", "expected"),
+    [
+        ("Inverse of `sigmoid`.", "tapegrad", "Inverse of :py:obj:`sigmoid <tapegrad.sigmoid>`."),
+        ("`gelu` of each", "tapegrad.nn", ":py:obj:`gelu <tapegrad.nn.functional.gelu>` of each"),
+        ("see `arcsin`", "tapegrad.special", "see :py:obj:`arcsin <tapegrad.asin>`"),
+        ("along `dim`, :math:`x` and ``y``", "tapegrad", "along ``dim``, :math:`x` and ``y``"),
+    ],
+)
+def test_names_in_docstrings_are_links(text: str, module: str, expected: str) -> None:
+    assert name_tables.linked(text, module, ["dim"]) == expected
+
+
+ORDER = ["Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "Notes", "References", "Examples"]
+
+
+def test_sections_of_docstrings_stand_in_numpys_order() -> None:
+    wrong = {}
+    for one in public_names.names():
+        if one.source in ("dtypes", "backends", "constants"):
+            continue
+        found = re.findall(r"(?m)^(\w+)\n-{3,}$", inspect.getdoc(one.value) or "")
+        if found != sorted(set(found), key=ORDER.index):
+            wrong[one.path] = found
+    assert wrong == {}

@@ -27,18 +27,24 @@ def common_module(section: Sequence[Name]) -> str:
     return f"{modules.pop() if len(modules) == 1 else 'tapegrad'}."
 
 
-def summary(one: Name) -> str:
-    """Return the first sentence of a docstring, in which public names are links and parameters are code."""
-    module = one.path.rpartition(".")[0]
+def linked(text: str, module: str, parameters: Collection[str] = ()) -> str:
+    """Return a text in which public names in backquotes are links, as a docstring of a module means them, else code."""
 
     def shown(found: re.Match[str]) -> str:
-        paths = (f"{module}.{found[1]}", f"tapegrad.{found[1]}", found[1])
-        other = next((path for path in paths if path in by_path()), None)
-        if other is None or found[1] in parameters_of(one.value):
-            return f"``{found[1]}``"
-        return f":py:obj:`{found[1]} <{by_path()[other].path}>`"
+        word = found[1]
+        spaces = (module, *(["tapegrad.nn.functional"] if module.startswith("tapegrad.nn") else []), "tapegrad")
+        paths = (*(f"{space}.{word}" for space in spaces), word)
+        path = next((path for path in paths if path in by_path()), None)
+        if path is None or word in parameters:
+            return f"``{word}``"
+        return f":py:obj:`{word} <{by_path()[path].path}>`"
 
-    return WORD.sub(shown, one.summary)
+    return WORD.sub(shown, text)
+
+
+def summary(one: Name) -> str:
+    """Return the first sentence of a docstring, in which public names are links and parameters are code."""
+    return linked(one.summary, one.path.rpartition(".")[0], parameters_of(one.value))
 
 
 def parameters_of(value: Any) -> Collection[str]:

@@ -10,7 +10,8 @@ import functools
 import hashlib
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -101,10 +102,8 @@ def with_gaps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 @functools.cache
 def _figure() -> Any:
     """Return the one figure that all plots are drawn with, and its parts."""
-    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "tapegrad", "font.size": 9})
     figure = Figure(figsize=(3.4, 2.0), layout="constrained")
     axes = figure.add_subplot()
     for side in ("top", "right"):
@@ -130,6 +129,18 @@ def _limits(*curves: np.ndarray) -> tuple[float, float]:
     return low - margin, high + margin
 
 
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Set Matplotlib's settings for a plot, whatever others have set: text stays text, files are the same each time."""
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "tapegrad", "font.size": 9})
+        yield
+
+
+@_settings()
 def draw(found: Curve, path: Path) -> None:
     """Write a plot."""
     figure, axes, value, slope, dots = _figure()

@@ -25,6 +25,7 @@ from tapegrad.nn import Module
 from tapegrad.tensor import Tensor
 
 STATIC = Path(__file__).parent / "static"
+HEAVIEST = 300_000  # bytes of a page
 _log = logging.getLogger(__name__)
 
 
@@ -155,11 +156,10 @@ class NumpyFunctions(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(lines))
 
 
-def _parameters_as_code(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Mark parameters as code in a docstring: other words in single backquotes are links to public names."""
-    known = name_tables.parameters_of(value)
-    for number, line in enumerate(lines):
-        lines[number] = name_tables.WORD.sub(lambda one: f"``{one[1]}``" if one[1] in known else one[0], line)
+def _link_names(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Make links of public names in a docstring; what is a parameter is code."""
+    module, parameters = name.rpartition(".")[0], name_tables.parameters_of(value)
+    lines[:] = [name_tables.linked(line, module, parameters) for line in lines]
 
 
 def _add_notes(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
@@ -177,9 +177,15 @@ def _check(app: Sphinx) -> None:
         _log.warning("%s", problem)
 
 
+def _check_weight(app: Sphinx, error: Exception | None) -> None:
+    """Warn of pages that take long to load: their topic is too large."""
+    for path in sorted(Path(app.outdir, "reference").glob("*.html")):
+        if path.stat().st_size > HEAVIEST:
+            _log.warning("%s has %d bytes, more than %d: divide it", path.name, path.stat().st_size, HEAVIEST)
+
+
 def _styles(app: Sphinx, config: Any) -> None:
     config.html_static_path.append(str(STATIC))
-    config.default_role = "py:obj"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -190,8 +196,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     ):  # fmt: skip
         app.add_directive(name, directive)
     app.connect("builder-inited", _check)
+    app.connect("build-finished", _check_weight)
     app.connect("config-inited", _styles)
-    app.connect("autodoc-process-docstring", _parameters_as_code, priority=400)  # numpydoc's is 500
+    app.connect("autodoc-process-docstring", _link_names, priority=400)  # numpydoc's is 500
     app.connect("autodoc-process-docstring", _add_notes, priority=600)
     app.add_css_file("reference.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -131,7 +131,7 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
 @public(method=True)
 @composite((Sample(((3,),), {"size": (2, 3)}),), lambda input, size: np.broadcast_to(input, size))
 def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
-    """Repeat to a shape; see `expand`.
+    """Repeat to the shape `size`, a sequence of integers; see `expand`.
 
     Examples
     --------
@@ -145,7 +145,11 @@ def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
 @public(method=True)
 @composite((Sample(((3,), (2, 3))),), lambda input, other: np.broadcast_to(input, other.shape))
 def expand_as(input: Any, other: Tensor) -> Tensor:
-    """Repeat to the shape of another tensor; see `expand`.
+    """Repeat to the shape of `other`, of which only that counts; see `expand`.
+
+    Parameters
+    ----------
+    input, other : Tensor
 
     Examples
     --------

@@ -161,6 +161,17 @@ def randint_like(
 ) -> Tensor:
     """Return integers, as `randint` draws them, of the shape and dtype of another tensor.
 
+    Parameters
+    ----------
+    input : Tensor
+        Only its shape and its dtype count.
+    low, high : int
+        The least, and the one after the largest; one number alone is `high`.
+    dtype : dtype, optional
+    device : device, optional
+        Only the CPU.
+    requires_grad : bool
+
     Examples
     --------
     >>> import tapegrad as tg

@@ -199,6 +199,10 @@ def get_rng_state() -> Tensor:
 def set_rng_state(new_state: Tensor) -> None:
     """Let the default generator go back to a state that `get_rng_state` returned.
 
+    Parameters
+    ----------
+    new_state : Tensor
+
     Examples
     --------
     >>> import tapegrad as tg

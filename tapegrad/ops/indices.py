@@ -58,6 +58,14 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = np.i
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = np.int64) -> Tensor:
     """Rows and columns of the elements of an upper triangle; see `tril_indices`.
 
+    Parameters
+    ----------
+    row, col : int
+        Of the matrix.
+    offset : int
+        The diagonal: 0 is the main one, 1 the next above it.
+    dtype : dtype
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -154,6 +162,10 @@ def _asked(call: str, input: Any) -> Tensor:
 def is_complex(input: Any) -> bool:
     """Whether a tensor has a complex dtype.
 
+    Parameters
+    ----------
+    input : Tensor
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -166,6 +178,10 @@ def is_complex(input: Any) -> bool:
 @public()
 def is_floating_point(input: Any) -> bool:
     """Whether a tensor has a real floating dtype.
+
+    Parameters
+    ----------
+    input : Tensor
 
     Examples
     --------

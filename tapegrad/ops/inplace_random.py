@@ -52,7 +52,14 @@ def _draw(self: Tensor, generator: Generator | None, draw: Callable[[np.random.G
 
 @_method
 def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers drawn uniformly from a bound to another, in place."""
+    """Fill with numbers drawn uniformly from a bound to another, in place.
+
+    Parameters
+    ----------
+    from_, to : float
+        The bounds; `to` is not drawn.
+    generator : Generator, optional
+    """
     _check(from_ <= to, f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     shape = self.shape
     return _draw(self, generator, lambda rng: rng.uniform(from_, to, shape))
@@ -60,7 +67,13 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
 
 @_method
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with normally distributed numbers, in place."""
+    """Fill with normally distributed numbers, in place.
+
+    Parameters
+    ----------
+    mean, std : float
+    generator : Generator, optional
+    """
     _check(std >= 0, f"normal expects std >= 0.0, but found std {std}")
     shape = self.shape
     return _draw(self, generator, lambda rng: rng.normal(mean, std, shape))
@@ -68,7 +81,14 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
 
 @_method
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Fill with ones with a probability, or with those of a tensor, and with zeros otherwise, in place."""
+    """Fill with ones with a probability, or with those of a tensor, and with zeros otherwise, in place.
+
+    Parameters
+    ----------
+    p : float or Tensor
+        The probability of a one.
+    generator : Generator, optional
+    """
     if isinstance(p, Tensor) and p.is_traced:
         return self.copy_(bernoulli(xp.expand(p, self.shape), generator=generator))
     chance = np.asarray(as_operand(p, "bernoulli_", "p", 2)._data)
@@ -79,7 +99,14 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
 
 @_method
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with exponentially distributed numbers of the mean ``1 / lambd``, in place."""
+    """Fill with exponentially distributed numbers of the mean ``1 / lambd``, in place.
+
+    Parameters
+    ----------
+    lambd : float
+        The rate.
+    generator : Generator, optional
+    """
     _check_continuous("Exponential", self)
     _check(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     shape = self.shape
@@ -88,7 +115,14 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
 
 @_method
 def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers whose logarithms are normally distributed, in place."""
+    """Fill with numbers whose logarithms are normally distributed, in place.
+
+    Parameters
+    ----------
+    mean, std : float
+        Of the logarithms.
+    generator : Generator, optional
+    """
     _check_continuous("Log normal", self)
     _check(std > 0, f"log_normal_ expects std > 0.0, but found std={std}")
     shape = self.shape
@@ -97,7 +131,14 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
 
 @_method
 def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers of the Cauchy distribution, in place."""
+    """Fill with numbers of the Cauchy distribution, in place.
+
+    Parameters
+    ----------
+    median, sigma : float
+        Where the middle of the distribution is, and half its width at half its height.
+    generator : Generator, optional
+    """
     _check_continuous("Cauchy", self)
     _check(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     shape = self.shape
@@ -106,7 +147,14 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
 
 @_method
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill with the numbers of trials up to the first success, which has the probability `p`, in place."""
+    """Fill with the numbers of trials up to the first success, which has the probability `p`, in place.
+
+    Parameters
+    ----------
+    p : float
+        Between 0 and 1.
+    generator : Generator, optional
+    """
     _check(0 < p < 1, f"geometric_ expects p to be in (0, 1), but got p={p}")
     shape = self.shape
     return _draw(self, generator, lambda rng: rng.geometric(p, shape))

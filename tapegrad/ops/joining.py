@@ -126,6 +126,10 @@ def _listed(function: Callable[..., Any], *tensors: Any, **attrs: Any) -> Any:
 def hstack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors along dimension 1, vectors along their only one; see `cat`.
 
+    Parameters
+    ----------
+    tensors : sequence of Tensor or array
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -140,6 +144,10 @@ def hstack(tensors: Sequence[Any]) -> Tensor:
 @composite((Sample(((3,), (3,))), Sample(((2, 3), (3,)))), lambda *x: np.vstack(x), call=_listed)
 def vstack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors along dimension 0, vectors as rows of a matrix; see `cat`.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor or array
 
     Examples
     --------
@@ -156,6 +164,10 @@ def vstack(tensors: Sequence[Any]) -> Tensor:
 def dstack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors along dimension 2, after `atleast_3d`; see `cat`.
 
+    Parameters
+    ----------
+    tensors : sequence of Tensor or array
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -170,6 +182,10 @@ def dstack(tensors: Sequence[Any]) -> Tensor:
 @composite((Sample(((3,), (3,))), Sample(((2, 3), (2,)))), lambda *x: np.column_stack(x), call=_listed)
 def column_stack(tensors: Sequence[Any]) -> Tensor:
     """Join matrices along dimension 1, vectors as columns; see `cat`.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor or array
 
     Examples
     --------

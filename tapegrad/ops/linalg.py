@@ -196,6 +196,11 @@ def _check(x: Tensor, y: Tensor) -> None:
 def mm(input: Any, mat2: Any) -> Tensor:
     """Product of two matrices; see `matmul`.
 
+    Parameters
+    ----------
+    input : Tensor or array, (n, k)
+    mat2 : Tensor or array, (k, m)
+
     Raises
     ------
     RuntimeError
@@ -218,6 +223,11 @@ def mm(input: Any, mat2: Any) -> Tensor:
 @composite((Sample(((2, 2, 3), (2, 3, 4))),), np.matmul)
 def bmm(input: Any, mat2: Any) -> Tensor:
     """Products of two batches of matrices, which do not broadcast; see `matmul`.
+
+    Parameters
+    ----------
+    input : Tensor or array, (batch, n, k)
+    mat2 : Tensor or array, (batch, k, m)
 
     Raises
     ------
@@ -247,6 +257,11 @@ def bmm(input: Any, mat2: Any) -> Tensor:
 def mv(input: Any, vec: Any) -> Tensor:
     """Product of a matrix and a vector; see `matmul`.
 
+    Parameters
+    ----------
+    input : Tensor or array, (n, k)
+    vec : Tensor or array, (k,)
+
     Raises
     ------
     RuntimeError
@@ -268,6 +283,10 @@ def mv(input: Any, vec: Any) -> Tensor:
 @composite((Sample(((3,), (3,))),), np.dot)
 def dot(input: Any, tensor: Any) -> Tensor:
     """Product of two vectors, without conjugation.
+
+    Parameters
+    ----------
+    input, tensor : Tensor or array, (n,)
 
     Raises
     ------
@@ -292,6 +311,11 @@ def dot(input: Any, tensor: Any) -> Tensor:
 @composite((Sample(((2,), (3,))),), np.outer)
 def outer(input: Any, vec2: Any) -> Tensor:
     """Products of each element of one vector with each of another.
+
+    Parameters
+    ----------
+    input : Tensor or array, (n,)
+    vec2 : Tensor or array, (m,)
 
     Raises
     ------

@@ -201,15 +201,15 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     weight : Tensor or array, optional
         Of each element; a mean is divided by the number of elements.
 
-    Warns
-    -----
-    UserWarning
-        If the shapes differ: they are broadcast, which is rarely meant.
-
     Raises
     ------
     RuntimeError
         If `delta` is not positive.
+
+    Warns
+    -----
+    UserWarning
+        If the shapes differ: they are broadcast, which is rarely meant.
 
     Notes
     -----
@@ -242,15 +242,15 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     beta : float
         Where a difference begins to be large.
 
-    Warns
-    -----
-    UserWarning
-        If the shapes differ: they are broadcast, which is rarely meant.
-
     Raises
     ------
     RuntimeError
         If `beta` is negative.
+
+    Warns
+    -----
+    UserWarning
+        If the shapes differ: they are broadcast, which is rarely meant.
 
     Notes
     -----

@@ -157,6 +157,12 @@ def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
 def view_as(input: Any, other: Tensor) -> Tensor:
     """Give the elements the shape of another tensor without copying them; see `view`.
 
+    Parameters
+    ----------
+    input : Tensor
+    other : Tensor
+        Only its shape counts.
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -170,6 +176,12 @@ def view_as(input: Any, other: Tensor) -> Tensor:
 @composite((Sample(((2, 3), (3, 2))),), lambda input, other: input.reshape(other.shape))
 def reshape_as(input: Any, other: Tensor) -> Tensor:
     """Give the elements the shape of another tensor; see `reshape`.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    other : Tensor
+        Only its shape counts.
 
     Examples
     --------

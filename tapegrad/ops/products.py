@@ -35,6 +35,10 @@ def _vdot_as_numpy(a: Any, b: Any) -> Any:
 def vdot(input: Any, other: Any) -> Tensor:
     """Product of two vectors, of which the first is conjugated.
 
+    Parameters
+    ----------
+    input, other : Tensor or array, (n,)
+
     Raises
     ------
     RuntimeError
@@ -53,6 +57,11 @@ def vdot(input: Any, other: Any) -> Tensor:
 @composite((Sample(((2, 3), (4, 3))), Sample(((3,), (2, 2, 3))), Sample(((), (2, 3)))), np.inner)
 def inner(input: Any, other: Any) -> Tensor:
     """Products of each vector along the last dimension of one tensor with each of another.
+
+    Parameters
+    ----------
+    input : Tensor or array, (..., n)
+    other : Tensor or array, (..., n)
 
     Returns
     -------
@@ -89,6 +98,11 @@ def inner(input: Any, other: Any) -> Tensor:
 @composite((Sample(((2, 3), (3, 2))), Sample(((2,), (2, 2))), Sample(((), (3,)))), np.kron)
 def kron(input: Any, other: Any) -> Tensor:
     """Kronecker product: in place of each element of one tensor, that element times another tensor.
+
+    Parameters
+    ----------
+    input, other : Tensor or array
+        The one with fewer dimensions gets further ones of length 1 in front.
 
     Examples
     --------
@@ -191,6 +205,10 @@ def _trace_as_numpy(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
 @composite((Sample(((3, 3),)), Sample(((2, 4),))), np.trace)
 def trace(input: Any) -> Tensor:
     """Sum of the diagonal of a matrix.
+
+    Parameters
+    ----------
+    input : Tensor or array, (n, m)
 
     Raises
     ------

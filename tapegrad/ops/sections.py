@@ -106,6 +106,12 @@ def _equal_parts(call: str, ndim: int, input: Any, indices_or_sections: Any, dim
 def hsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Split along dimension 1, the only one of a vector; see `tensor_split`. A number of parts must divide the length.
 
+    Parameters
+    ----------
+    input : Tensor or array
+    indices_or_sections : int or sequence of int
+        The number of parts, or where parts begin.
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -121,6 +127,12 @@ def hsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor
 def vsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Split matrices along dimension 0; see `tensor_split`. A number of parts must divide the length.
 
+    Parameters
+    ----------
+    input : Tensor or array
+    indices_or_sections : int or sequence of int
+        The number of parts, or where parts begin.
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -135,6 +147,12 @@ def vsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor
            call=last_of_several)  # fmt: skip
 def dsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Split along dimension 2; see `tensor_split`. A number of parts must divide the length.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    indices_or_sections : int or sequence of int
+        The number of parts, or where parts begin.
 
     Examples
     --------

@@ -26,7 +26,14 @@ class Threshold(Layer, function="threshold"):
 
 
 class ReLU(Layer, function="relu"):
-    """`relu`: the positive part."""
+    """`relu`: the positive part.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ReLU()(tg.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
 
     inplace: bool = False
 
@@ -62,7 +69,14 @@ class ReLU6(Layer, function="relu6"):
 
 
 class Sigmoid(Layer, function="sigmoid"):
-    """`sigmoid`."""
+    """`sigmoid` of each element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Sigmoid()(tg.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.8808])
+    """
 
 
 class Hardsigmoid(Layer, function="hardsigmoid", show=""):
@@ -72,17 +86,31 @@ class Hardsigmoid(Layer, function="hardsigmoid", show=""):
 
 
 class Tanh(Layer, function="tanh"):
-    """`tanh`."""
+    """`tanh` of each element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Tanh()(tg.tensor([0.0, 2.0]))
+    tensor([0.0000, 0.9640])
+    """
 
 
 class SiLU(Layer, function="silu"):
-    """`silu`: elements times their `sigmoid`."""
+    """`silu`: elements times their `sigmoid`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.SiLU()(tg.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
 
     inplace: bool = False
 
 
 class Mish(Layer, function="mish"):
-    """`mish`."""
+    """`mish` of each element."""
 
     inplace: bool = False
 
@@ -94,21 +122,28 @@ class Hardswish(Layer, function="hardswish", show=""):
 
 
 class ELU(Layer, function="elu"):
-    """`elu`."""
+    """`elu` of each element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ELU()(tg.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
 
     alpha: float = 1.0
     inplace: bool = False
 
 
 class CELU(Layer, function="celu"):
-    """`celu`."""
+    """`celu` of each element."""
 
     alpha: float = 1.0
     inplace: bool = False
 
 
 class SELU(Layer, function="selu"):
-    """`selu`."""
+    """`selu` of each element."""
 
     inplace: bool = False
 
@@ -120,7 +155,14 @@ class GLU(Layer, function="glu"):
 
 
 class GELU(Layer, function="gelu"):
-    """`gelu`."""
+    """`gelu` of each element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.GELU()(tg.tensor([-1.0, 2.0]))
+    tensor([-0.1587,  1.9545])
+    """
 
     approximate: str = "none"
 
@@ -144,7 +186,14 @@ class Softshrink(Layer, function="softshrink"):
 
 
 class LeakyReLU(Layer, function="leaky_relu"):
-    """`leaky_relu`: negative elements are scaled."""
+    """`leaky_relu`: negative elements are scaled.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LeakyReLU(0.1)(tg.tensor([-1.0, 2.0]))
+    tensor([-0.1000,  2.0000])
+    """
 
     negative_slope: float = 0.01
     inplace: bool = False
@@ -155,14 +204,21 @@ class LogSigmoid(Layer, function="logsigmoid"):
 
 
 class Softplus(Layer, function="softplus"):
-    """`softplus`."""
+    """`softplus` of each element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Softplus()(tg.tensor([0.0, 2.0]))
+    tensor([0.6931, 2.1269])
+    """
 
     beta: float = 1.0
     threshold: float = 20.0
 
 
 class Softsign(Layer, function="softsign"):
-    """`softsign`."""
+    """`softsign` of each element."""
 
 
 class Tanhshrink(Layer, function="tanhshrink"):
@@ -170,7 +226,14 @@ class Tanhshrink(Layer, function="tanhshrink"):
 
 
 class PReLU(Module):
-    """`prelu`: negative elements are scaled by a parameter, or by one for each channel."""
+    """`prelu`: negative elements are scaled by a parameter, or by one for each channel.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.PReLU()(tg.tensor([-1.0, 2.0])).detach()
+    tensor([-0.2500,  2.0000])
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
@@ -206,11 +269,25 @@ class _AlongDim(Layer):
 
 
 class Softmax(_AlongDim, function="softmax"):
-    """`softmax` along a dimension."""
+    """`softmax` along a dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Softmax(dim=1)(tg.tensor([[0.0, 0.0, 0.0, 0.0]]))
+    tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
+    """
 
 
 class LogSoftmax(_AlongDim, function="log_softmax"):
-    """`log_softmax` along a dimension."""
+    """`log_softmax` along a dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LogSoftmax(dim=1)(tg.tensor([[0.0, 0.0]]))
+    tensor([[-0.6931, -0.6931]])
+    """
 
 
 class Softmin(_AlongDim, function="softmin"):

@@ -120,13 +120,27 @@ class BatchNorm1d(_BatchNorm):
         Whether there are weights and biases.
     track_running_stats : bool
         Whether there are a running mean and variance.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.BatchNorm1d(1)(tg.tensor([[1.0], [3.0]])).detach()
+    tensor([[-1.0000],
+            [ 1.0000]])
     """
 
     _ndims = 2, 3
 
 
 class BatchNorm2d(_BatchNorm):
-    """`batch_norm` of images, (n, channels, height, width); see `BatchNorm1d`."""
+    """`batch_norm` of images, (n, channels, height, width); see `BatchNorm1d`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.BatchNorm2d(3)(tg.ones(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
 
     _ndims = (4,)
 
@@ -170,7 +184,14 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """`instance_norm` of images; see `BatchNorm1d`."""
+    """`instance_norm` of images; see `BatchNorm1d`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.InstanceNorm2d(3)(tg.ones(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
 
     _ndims = 3, 4
 

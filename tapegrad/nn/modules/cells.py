@@ -72,7 +72,14 @@ class RNNCellBase(Recurrent):
 
 
 class RNNCell(RNNCellBase):
-    """One step of `RNN`."""
+    """One step of `RNN`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.RNNCell(3, 5)(tg.ones(2, 3)).shape
+    (2, 5)
+    """
 
     def __init__(
         self,
@@ -97,7 +104,15 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of `LSTM`."""
+    """One step of `LSTM`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> h, c = tg.nn.LSTMCell(3, 5)(tg.ones(2, 3))
+    >>> h.shape, c.shape
+    ((2, 5), (2, 5))
+    """
 
     _mode = "lstm"
 
@@ -108,7 +123,14 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of `GRU`."""
+    """One step of `GRU`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.GRUCell(3, 5)(tg.ones(2, 3)).shape
+    (2, 5)
+    """
 
     _mode = "gru"
 

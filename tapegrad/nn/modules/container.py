@@ -151,6 +151,13 @@ class ModuleList(_List):
     Parameters
     ----------
     modules : iterable of Module, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layers = tg.nn.ModuleList([tg.nn.Linear(3, 3) for _ in range(2)])
+    >>> len(list(layers.parameters()))
+    4
     """
 
     def __init__(self, modules: Iterable[Any] | None = None) -> None:
@@ -210,6 +217,13 @@ class ModuleDict(_Dict):
     Parameters
     ----------
     modules : mapping of str to Module, or iterable of pairs, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> choices = tg.nn.ModuleDict({"tanh": tg.nn.Tanh(), "relu": tg.nn.ReLU()})
+    >>> choices["relu"](tg.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
     """
 
     def __init__(self, modules: Any = None) -> None:
@@ -229,6 +243,13 @@ class ParameterList(Module):
     Parameters
     ----------
     values : iterable of Tensor, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> weights = tg.nn.ParameterList([tg.ones(2), tg.zeros(3)])
+    >>> [parameter.shape for parameter in weights.parameters()]
+    [(2,), (3,)]
     """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
@@ -282,6 +303,13 @@ class ParameterDict(_Dict):
     Parameters
     ----------
     parameters : mapping of str to Tensor, or iterable of pairs, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> weights = tg.nn.ParameterDict({"scale": tg.ones(2)})
+    >>> weights["scale"].requires_grad
+    True
     """
 
     def __init__(self, parameters: Any = None) -> None:

@@ -136,6 +136,12 @@ class Conv1d(_Conv):
     ----------
     weight : Parameter, (out_channels, in_channels / groups, length)
     bias : Parameter, (out_channels,), or None
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Conv1d(2, 4, kernel_size=3, padding=1)(tg.ones(1, 2, 8)).shape
+    (1, 4, 8)
     """
 
     _dims, _function = 1, "conv1d"
@@ -158,7 +164,14 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """`conv3d`: as `Conv1d`, of volumes, (n, in_channels, depth, height, width)."""
+    """`conv3d`: as `Conv1d`, of volumes, (n, in_channels, depth, height, width).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Conv3d(1, 2, kernel_size=2)(tg.ones(1, 1, 3, 3, 3)).shape
+    (1, 2, 2, 2, 2)
+    """
 
     _dims, _function = 3, "conv3d"
 
@@ -217,13 +230,27 @@ class _ConvTranspose(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """`conv_transpose1d`: the adjoint of `Conv1d`, whose weights are (in_channels, out_channels / groups, length)."""
+    """`conv_transpose1d`: the adjoint of `Conv1d`, whose weights are (in_channels, out_channels / groups, length).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ConvTranspose1d(2, 4, kernel_size=2, stride=2)(tg.ones(1, 2, 8)).shape
+    (1, 4, 16)
+    """
 
     _dims, _function = 1, "conv_transpose1d"
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """`conv_transpose2d`: the adjoint of `Conv2d`."""
+    """`conv_transpose2d`: the adjoint of `Conv2d`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ConvTranspose2d(2, 1, kernel_size=2, stride=2)(tg.ones(1, 2, 4, 4)).shape
+    (1, 1, 8, 8)
+    """
 
     _dims, _function = 2, "conv_transpose2d"
 

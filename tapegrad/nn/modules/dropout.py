@@ -22,7 +22,15 @@ class _Dropout(Layer, show="p inplace"):
 
 
 class Dropout(_Dropout, function="dropout"):
-    """`dropout` of elements."""
+    """`dropout` of elements.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.Dropout(0.5).eval()
+    >>> layer(tg.ones(3))
+    tensor([1., 1., 1.])
+    """
 
 
 class Dropout1d(_Dropout, function="dropout1d"):

@@ -51,7 +51,15 @@ class _Lazy(Module):
 
 
 class LazyLinear(_Lazy, Linear):
-    """`Linear` of as many features as the first input has."""
+    """`Linear` of as many features as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.LazyLinear(4)
+    >>> layer(tg.ones(2, 3)).shape, layer.weight.shape
+    ((2, 4), (4, 3))
+    """
 
     _base, _dim = Linear, -1
 

@@ -19,7 +19,14 @@ def parameter(*shape: int, device: Any = None, dtype: Any = None) -> Parameter:
 
 
 class Identity(Module):
-    """Returns its input; it takes any arguments."""
+    """Returns its input; it takes any arguments.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Identity()(tg.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -86,6 +93,12 @@ class Bilinear(Module):
     ----------
     in1_features, in2_features, out_features : int
     bias : bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Bilinear(2, 3, 4)(tg.ones(5, 2), tg.ones(5, 3)).shape
+    (5, 4)
     """
 
     def __init__(

@@ -53,42 +53,77 @@ class _OfClasses(_Loss):
 
 
 class L1Loss(_Elements, function="l1_loss"):
-    """`l1_loss`: absolute values of the differences."""
+    """`l1_loss`: absolute values of the differences.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.L1Loss()(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
 
 
 class MSELoss(_Elements, function="mse_loss"):
-    """`mse_loss`: squares of the differences."""
+    """`mse_loss`: squares of the differences.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.MSELoss()(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
 
 
 class KLDivLoss(_Elements, function="kl_div"):
-    """`kl_div`: the Kullback-Leibler divergence of a distribution from a target."""
+    """`kl_div`: the Kullback-Leibler divergence of a distribution from a target.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.KLDivLoss(reduction="sum")(tg.log(tg.tensor([0.5, 0.5])), tg.tensor([1.0, 0.0]))
+    tensor(0.6931)
+    """
 
     log_target: bool = False
 
 
 class SmoothL1Loss(_Elements, function="smooth_l1_loss"):
-    """`smooth_l1_loss`."""
+    """`smooth_l1_loss`: squares of small differences, absolute values of large ones."""
 
     beta: float = 1.0
 
 
 class HuberLoss(_Loss, function="huber_loss"):
-    """`huber_loss`."""
+    """`huber_loss`: squares of small differences, absolute values of large ones.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.HuberLoss()(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
+    tensor(0.7500)
+    """
 
     reduction: str = "mean"
     delta: float = 1.0
 
 
 class SoftMarginLoss(_Elements, function="soft_margin_loss"):
-    """`soft_margin_loss`."""
+    """`soft_margin_loss`: the logistic loss of scores and signs."""
 
 
 class MultiLabelMarginLoss(_Elements, function="multilabel_margin_loss"):
-    """`multilabel_margin_loss`."""
+    """`multilabel_margin_loss`: scores of the right classes should be larger than those of others."""
 
 
 class NLLLoss(_OfClasses, function="nll_loss"):
-    """`nll_loss`: the negative logarithm of the probability of the right class."""
+    """`nll_loss`: the negative logarithm of the probability of the right class.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.NLLLoss()(tg.tensor([[-0.5, -1.0]]), tg.tensor([1]))
+    tensor(1.)
+    """
 
 
 class NLLLoss2d(NLLLoss):
@@ -96,23 +131,44 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_OfClasses, function="cross_entropy"):
-    """`cross_entropy` of scores and classes, or probabilities of classes."""
+    """`cross_entropy` of scores and classes, or probabilities of classes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.CrossEntropyLoss()(tg.tensor([[0.0, 0.0]]), tg.tensor([1]))
+    tensor(0.6931)
+    """
 
     label_smoothing: float = 0.0
 
 
 class BCELoss(_Weighted, function="binary_cross_entropy"):
-    """`binary_cross_entropy` of probabilities."""
+    """`binary_cross_entropy` of probabilities.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.BCELoss()(tg.tensor([0.5, 0.5]), tg.tensor([1.0, 0.0]))
+    tensor(0.6931)
+    """
 
 
 class BCEWithLogitsLoss(_Weighted, function="binary_cross_entropy_with_logits"):
-    """`binary_cross_entropy_with_logits`, of scores."""
+    """`binary_cross_entropy_with_logits`, of scores.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.BCEWithLogitsLoss()(tg.tensor([0.0, 0.0]), tg.tensor([1.0, 0.0]))
+    tensor(0.6931)
+    """
 
     pos_weight: Any = None
 
 
 class MultiLabelSoftMarginLoss(_Weighted, function="multilabel_soft_margin_loss"):
-    """`multilabel_soft_margin_loss`."""
+    """`multilabel_soft_margin_loss` of items that may be of several classes."""
 
 
 class PoissonNLLLoss(_Loss, function="poisson_nll_loss"):
@@ -135,7 +191,7 @@ class GaussianNLLLoss(_Loss, function="gaussian_nll_loss"):
 
 
 class HingeEmbeddingLoss(_Loss, function="hinge_embedding_loss"):
-    """`hinge_embedding_loss`."""
+    """`hinge_embedding_loss` of distances of pairs that are alike or not."""
 
     margin: float = 1.0
     size_average: bool | None = None
@@ -144,7 +200,7 @@ class HingeEmbeddingLoss(_Loss, function="hinge_embedding_loss"):
 
 
 class CosineEmbeddingLoss(_Loss, function="cosine_embedding_loss"):
-    """`cosine_embedding_loss`."""
+    """`cosine_embedding_loss` of pairs of vectors that are alike or not."""
 
     margin: float = 0.0
     size_average: bool | None = None
@@ -153,7 +209,7 @@ class CosineEmbeddingLoss(_Loss, function="cosine_embedding_loss"):
 
 
 class MarginRankingLoss(_Loss, function="margin_ranking_loss"):
-    """`margin_ranking_loss`."""
+    """`margin_ranking_loss`: which of two scores should be larger."""
 
     margin: float = 0.0
     size_average: bool | None = None
@@ -162,7 +218,7 @@ class MarginRankingLoss(_Loss, function="margin_ranking_loss"):
 
 
 class MultiMarginLoss(_Loss, function="multi_margin_loss"):
-    """`multi_margin_loss`."""
+    """`multi_margin_loss`: the score of the right class should be larger than the others, by a margin."""
 
     p: int = 1
     margin: float = 1.0

@@ -45,6 +45,12 @@ class LayerNorm(_Norm):
         Whether there are weights and biases.
     bias : bool
         Whether there are biases.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LayerNorm(2)(tg.tensor([[1.0, 3.0]])).detach()
+    tensor([[-1.0000,  1.0000]])
     """
 
     def __init__(
@@ -81,6 +87,12 @@ class RMSNorm(_Norm):
         Default the accuracy of the dtype.
     elementwise_affine : bool
         Whether there are weights.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.RMSNorm(2)(tg.tensor([[3.0, 3.0]])).detach()
+    tensor([[1., 1.]])
     """
 
     def __init__(
@@ -117,6 +129,12 @@ class GroupNorm(_Norm):
     ------
     ValueError
         If the channels cannot be divided into so many groups.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.GroupNorm(2, 4)(tg.ones(1, 4, 3)).shape
+    (1, 4, 3)
     """
 
     def __init__(

@@ -40,7 +40,14 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """`pad` by a number, of signals."""
+    """`pad` by a number, of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ConstantPad1d((1, 0), 9.0)(tg.tensor([[1.0, 2.0]]))
+    tensor([[9., 1., 2.]])
+    """
 
 
 class ConstantPad2d(_ConstantPad):
@@ -60,7 +67,14 @@ class ZeroPad1d(_Pad):
 
 
 class ZeroPad2d(_Pad):
-    """`pad` by zeros, of images."""
+    """`pad` by zeros, of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ZeroPad2d(1)(tg.ones(1, 1, 2, 2)).shape
+    (1, 1, 4, 4)
+    """
 
     _dims = 2
 
@@ -72,7 +86,14 @@ class ZeroPad3d(_Pad):
 
 
 class ReflectionPad1d(_Pad):
-    """`pad` by reflections, of signals."""
+    """`pad` by reflections, of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ReflectionPad1d(1)(tg.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[2., 1., 2., 3., 2.]])
+    """
 
     _mode = "reflect"
 
@@ -92,7 +113,14 @@ class ReflectionPad3d(_Pad):
 
 
 class ReplicationPad1d(_Pad):
-    """`pad` by the elements at the ends, of signals."""
+    """`pad` by the elements at the ends, of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ReplicationPad1d(1)(tg.tensor([[1.0, 2.0]]))
+    tensor([[1., 1., 2., 2.]])
+    """
 
     _mode = "replicate"
 
@@ -112,7 +140,14 @@ class ReplicationPad3d(_Pad):
 
 
 class CircularPad1d(_Pad):
-    """`pad` by the elements at the other ends, of signals."""
+    """`pad` by the elements at the other ends, of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.CircularPad1d(1)(tg.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[3., 1., 2., 3., 1.]])
+    """
 
     _mode = "circular"
 

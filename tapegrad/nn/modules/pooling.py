@@ -34,11 +34,25 @@ class _MaxPool(_Pool, show="kernel_size stride padding dilation ceil_mode"):
 
 
 class MaxPool1d(_MaxPool, function="max_pool1d"):
-    """`max_pool1d`: largest elements of windows of signals."""
+    """`max_pool1d`: largest elements of windows of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.MaxPool1d(2)(tg.tensor([[[1.0, 2.0, 4.0, 3.0]]]))
+    tensor([[[2., 4.]]])
+    """
 
 
 class MaxPool2d(_MaxPool, function="max_pool2d"):
-    """`max_pool2d`: largest elements of windows of images."""
+    """`max_pool2d`: largest elements of windows of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.MaxPool2d(2)(tg.ones(1, 3, 8, 8)).shape
+    (1, 3, 4, 4)
+    """
 
 
 class MaxPool3d(_MaxPool, function="max_pool3d"):
@@ -76,7 +90,14 @@ class MaxUnpool3d(_MaxUnpool, function="max_unpool3d"):
 
 
 class AvgPool1d(_Pool, function="avg_pool1d", show="kernel_size stride padding"):
-    """`avg_pool1d`: means of windows of signals."""
+    """`avg_pool1d`: means of windows of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AvgPool1d(2)(tg.tensor([[[1.0, 2.0, 4.0, 3.0]]]))
+    tensor([[[1.5000, 3.5000]]])
+    """
 
     kernel_size: _Size
     stride: _Size = None
@@ -90,7 +111,14 @@ class AvgPool1d(_Pool, function="avg_pool1d", show="kernel_size stride padding")
 
 
 class AvgPool2d(_Pool, function="avg_pool2d", show="kernel_size stride padding"):
-    """`avg_pool2d`: means of windows of images."""
+    """`avg_pool2d`: means of windows of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AvgPool2d(2)(tg.ones(1, 3, 8, 8)).shape
+    (1, 3, 4, 4)
+    """
 
     kernel_size: _Size
     stride: _Size = None
@@ -132,7 +160,14 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool, function="adaptive_avg_pool1d"):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool, function="adaptive_avg_pool2d"):
-    """`adaptive_avg_pool2d`: means of so many parts of images."""
+    """`adaptive_avg_pool2d`: means of so many parts of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AdaptiveAvgPool2d(1)(tg.ones(1, 3, 8, 6)).shape
+    (1, 3, 1, 1)
+    """
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool, function="adaptive_avg_pool3d"):
@@ -149,7 +184,14 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool, function="adaptive_max_pool1d"):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool, function="adaptive_max_pool2d"):
-    """`adaptive_max_pool2d`: largest elements of so many parts of images."""
+    """`adaptive_max_pool2d`: largest elements of so many parts of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AdaptiveMaxPool2d((2, 3))(tg.ones(1, 3, 8, 6)).shape
+    (1, 3, 2, 3)
+    """
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool, function="adaptive_max_pool3d"):

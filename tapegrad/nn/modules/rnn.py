@@ -270,6 +270,13 @@ class GRU(RNNBase):
     ----------
     input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional
         As in `RNNBase`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> outputs, last = tg.nn.GRU(3, 5)(tg.ones(7, 2, 3))
+    >>> outputs.shape, last.shape
+    ((7, 2, 5), (1, 2, 5))
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -13,7 +13,14 @@ __all__ = [
 
 
 class Flatten(Layer):
-    """`flatten` of all dimensions but the first."""
+    """`flatten` of all dimensions but the first.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Flatten()(tg.ones(2, 3, 4)).shape
+    (2, 12)
+    """
 
     start_dim: int = 1
     end_dim: int = -1
@@ -23,7 +30,14 @@ class Flatten(Layer):
 
 
 class Unflatten(Layer):
-    """`unflatten`: one dimension becomes several."""
+    """`unflatten`: one dimension becomes several.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Unflatten(1, (3, 4))(tg.ones(2, 12)).shape
+    (2, 3, 4)
+    """
 
     dim: int
     unflattened_size: Any
@@ -41,7 +55,14 @@ class Unflatten(Layer):
 
 
 class PixelShuffle(Layer, function="pixel_shuffle"):
-    """`pixel_shuffle`: channels become pixels."""
+    """`pixel_shuffle`: channels become pixels.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.PixelShuffle(2)(tg.ones(1, 4, 3, 3)).shape
+    (1, 1, 6, 6)
+    """
 
     upscale_factor: int
 
@@ -69,7 +90,14 @@ class Fold(Layer, function="fold"):
 
 
 class Unfold(Layer, function="unfold"):
-    """`unfold`: patches of images as columns."""
+    """`unfold`: patches of images as columns.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Unfold(kernel_size=2)(tg.ones(1, 1, 3, 3)).shape
+    (1, 4, 4)
+    """
 
     kernel_size: Any
     dilation: Any = 1
@@ -78,7 +106,14 @@ class Unfold(Layer, function="unfold"):
 
 
 class Upsample(Layer, function="interpolate"):
-    """`interpolate` to another size."""
+    """`interpolate` to another size.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Upsample(scale_factor=2)(tg.tensor([[[1.0, 3.0]]]))
+    tensor([[[1., 1., 3., 3.]]])
+    """
 
     size: Any = None
     scale_factor: Any = None
@@ -111,14 +146,28 @@ class UpsamplingBilinear2d(Upsample):
 
 
 class CosineSimilarity(Layer, function="cosine_similarity", show=""):
-    """`cosine_similarity` of vectors along a dimension."""
+    """`cosine_similarity` of vectors along a dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.CosineSimilarity(dim=0)(tg.tensor([1.0, 0.0]), tg.tensor([3.0, 4.0]))
+    tensor(0.6000)
+    """
 
     dim: int = 1
     eps: float = 1e-8
 
 
 class PairwiseDistance(Layer, function="pairwise_distance", show=""):
-    """`pairwise_distance` of vectors."""
+    """`pairwise_distance` of vectors.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.PairwiseDistance()(tg.zeros(1, 2), tg.tensor([[3.0, 4.0]]))
+    tensor([5.0000])
+    """
 
     p: float = 2.0
     eps: float = 1e-6

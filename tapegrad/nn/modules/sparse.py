@@ -73,6 +73,13 @@ class Embedding(_Table):
         Divide the gradient of a row by how often it was chosen.
     sparse : bool
         Accepted; gradients are dense.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> table = tg.nn.Embedding(10, 3)
+    >>> table(tg.tensor([[1, 2], [4, 4]])).shape
+    (2, 2, 3)
     """
 
     def __init__(
@@ -114,6 +121,13 @@ class EmbeddingBag(_Table):
         As in `Embedding`; a row of padding is left out.
     mode : {"mean", "sum", "max"}
     include_last_offset : bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bags = tg.nn.EmbeddingBag(10, 3, mode="sum")
+    >>> bags(tg.tensor([[1, 2], [4, 4]])).shape
+    (2, 3)
     """
 
     def __init__(

@@ -99,6 +99,13 @@ class TransformerEncoderLayer(_TransformerLayer):
     norm_first : bool
         Whether norms stand before the blocks, not behind them.
     bias : bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    >>> layer(tg.ones(2, 5, 8)).shape
+    (2, 5, 8)
     """
 
     def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
@@ -113,6 +120,13 @@ class TransformerDecoderLayer(_TransformerLayer):
     ----------
     d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias
         As in `TransformerEncoderLayer`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+    >>> layer(tg.ones(2, 5, 8), tg.ones(2, 7, 8)).shape
+    (2, 5, 8)
     """
 
     _attentions = "self_attn", "multihead_attn"
@@ -159,6 +173,13 @@ class TransformerEncoder(_Stack):
         For the result.
     enable_nested_tensor, mask_check : bool
         Accepted, and without meaning.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    >>> tg.nn.TransformerEncoder(layer, 2)(tg.ones(2, 5, 8)).shape
+    (2, 5, 8)
     """
 
     def __init__(
@@ -219,6 +240,13 @@ class Transformer(Module):
         In place of those that are made.
     dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias
         As in `TransformerEncoderLayer`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> model = tg.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+    >>> model(tg.ones(2, 7, 8), tg.ones(2, 5, 8)).shape
+    (2, 5, 8)
     """
 
     def __init__(

@@ -126,6 +126,8 @@ def docstring(doc: str, common: Common, derivative: str = "", example: str = "")
     notes = f"{heading}{own}" if heading else notes
     if "\n---" not in doc:  # no section of its own
         return f"{doc}{_all_sections(common)}{notes}{example}"
+    doc, heading, own = doc.partition("\n\nWarns\n-----\n")
+    notes = f"{heading}{own}{notes}"
     sections = ""
     for heading, before, default, after in (
         (_RAISES, common.raises, "", ""),

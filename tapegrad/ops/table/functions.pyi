@@ -371,7 +371,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Repeat tensors to the shape that they broadcast to, as views; see `expand`."""
 
 def broadcast_to(input: Any, size: Sequence[int], *, out: Any = ...) -> Tensor:
-    """Repeat to a shape; see `expand`."""
+    """Repeat to the shape `size`, a sequence of integers; see `expand`."""
 
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = ...) -> Tensor:
     """Numbers of the buckets that values lie in: as `searchsorted`, with the arguments the other way round."""
@@ -671,7 +671,7 @@ def expand(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
 
 def expand_as(input: Any, other: Tensor, *, out: Any = ...) -> Tensor:
-    """Repeat to the shape of another tensor; see `expand`."""
+    """Repeat to the shape of `other`, of which only that counts; see `expand`."""
 
 def expand_copy(input: Any, size: int | Sequence[int], *rest: int, out: Any = ...) -> Tensor:
     """Compute `expand` in a copy, which shares no memory with the tensor."""
