@@ -188,3 +188,25 @@ def test_replaced_elements(name: str, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(compiled(x), REPLACING[name](tg.tensor(x)).numpy())
     assert "called" not in compiled.explain()
+
+
+def test_straight_code_of_many_formulas_calls_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each call would be a copy of the formula, LLVM takes seconds for thousands of them."""
+    from tapegrad.program.fuse import emit
+
+    rng = np.random.default_rng(0)
+    order, pairs = rng.integers(0, 3, 300), rng.integers(0, 8, (300, 2))
+
+    def function(x: Any) -> Any:
+        values = [x[k] for k in range(8)]
+        for kind, (i, j) in zip(order, pairs, strict=True):
+            a, b = values[i], values[j]
+            values[i] = tg.sin(a + 0.3 * b) if kind == 0 else tg.tanh(a * b) if kind == 1 else a - 0.5 * b
+        return tg.stack(values)
+
+    x = np.linspace(0.1, 1.0, 8)
+    expected = tg.compile(function)(x)
+    monkeypatch.setattr(emit, "_MOST_INLINED", 50)
+    compiled = tg.compile(lambda x: function(x) * 1.0)
+    np.testing.assert_array_equal(compiled(x), expected)  # the same bits
+    np.testing.assert_allclose(expected, function(tg.tensor(x)), rtol=1e-12)

@@ -155,3 +155,13 @@ def test_integers_from_outside_that_are_written_to(name: str) -> None:
     for places in ([0, 1, 2, 1, 0], [2, 1, 2, 0, 0], [1, 1, 2, 0, 2]):
         k.copy_(tg.tensor(places))
         np.testing.assert_allclose(compiled(x), OUTSIDE[name](x, k), rtol=1e-12)
+
+
+def test_info_of_singular_matrices() -> None:
+    singular, regular = np.array([[1.0, 2.0], [2.0, 4.0]]), np.eye(2)
+    for function in (tg.linalg.inv_ex, lambda a: tg.linalg.solve_ex(a, ONES[:2])):
+        compiled = tg.compile(lambda a, function=function: function(a))
+        for matrix in (regular, singular, regular * 2, singular * 3):
+            found, expected = compiled(matrix), function(tg.tensor(matrix))
+            for one, two in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(one, two)

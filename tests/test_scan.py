@@ -12,6 +12,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func
+from tapegrad.program import Program
 from tests.torch_programs import torch
 
 RNG = np.random.default_rng(5)
@@ -479,3 +480,25 @@ def test_turns_that_do_more_than_to_compute() -> None:
             found.append((call(tg.ones(3)).numpy(), total.numpy().copy()))
     for one, two in zip(found[:2], found[2:], strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+def test_a_program_says_for_how_many_turns_it_has_room() -> None:
+    slope = tg.func.grad(lambda x, n: tg.func.fori_loop(0, n, lambda i, y: y * x + i, 1.0))
+    program = Program.trace(slope, 1.1, np.array(3))
+    assert float(program(1.01, np.array(60))) == pytest.approx(float(slope(tg.tensor(1.01), tg.tensor(60))))
+    with pytest.raises(ValueError, match="room for 64 turns; trace it with as many as there may be"):
+        program(1.01, np.array(500))
+    large = Program.trace(slope, 1.1, np.array(500))
+    assert float(large(1.01, np.array(500))) == pytest.approx(float(slope(tg.tensor(1.01), tg.tensor(500))))
+
+
+def test_loops_of_no_turns_that_begin_with_a_number() -> None:
+    functions = {
+        "fori_loop": lambda x: tg.func.fori_loop(0, 0, lambda i, y: y * x, 1.0),
+        "while_loop": lambda x: tg.func.while_loop(lambda y: y < 0.0, lambda y: y * x, 1.0),
+        "scan": lambda x: tg.func.scan(lambda y, _: (y * x, None), 1.0, length=0)[0],
+    }
+    for function in functions.values():
+        for own in (tg.func.grad(function), tg.compile(tg.func.grad(function))):
+            assert float(own(tg.tensor(1.5))) == 0.0
+        assert float(tg.compile(function)(1.5)) == float(function(1.5)) == 1.0

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tapegrad.func.level import Argnums, Level, named_after
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 _API = "grad_and_value(f)(*args)"
 
@@ -17,6 +19,8 @@ def _gradients(
     """Return gradients, value and what the function returned besides."""
     level = Level(args, argnums)
     output, aux = level.call_with_aux(func, kwargs, has_aux, _API)
+    if isinstance(output, np.generic):  # of a loop of 0 turns that begins with a number
+        output = from_array(np.asarray(output))
     if not isinstance(output, Tensor):
         raise RuntimeError(f"{_API}: Expected f(*args) to return a Tensor, got {type(output)}")
     if output._layout.ndim:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import DTypeLike
+from tapegrad.ops.followed import counts, is_among, is_followed
 from tapegrad.ops.table.gateway import as_operand, values_of
+from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.promotion import common_dtype, promote
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.write_checks import can_hold
@@ -129,7 +131,10 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     >>> tg.isin(tg.tensor([1, 2, 3]), tg.tensor([3, 1])).tolist()
     [True, False, True]
     """
-    own, others = values_of(elements, "isin", "elements", 1), values_of(test_elements, "isin", "test_elements", 2)
+    one, two = as_operand(elements, "isin", "elements", 1), as_operand(test_elements, "isin", "test_elements", 2)
+    if is_followed(one, two, count=one.numel() * two.numel()):
+        return is_among(one, two, invert)
+    own, others = values_of(one, "isin", "elements", 1), values_of(two, "isin", "test_elements", 2)
     return from_array(np.asarray(np.isin(own, others, assume_unique, invert)))
 
 
@@ -162,6 +167,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     >>> tg.bincount(tg.tensor([0, 2, 2])).tolist()
     [1, 0, 2]
     """
+    if is_followed(input, weights):
+        return _followed_counts(as_operand(input, "bincount", "input", 1), weights, minlength)
     x = values_of(input, "bincount", "input", 1)
     if x.ndim != 1 or x.dtype.kind not in "iu" or (x.size and x.min() < 0):
         raise RuntimeError(
@@ -176,6 +183,16 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
             f"{list(x.shape)}"
         )
     return from_array(np.bincount(x, given, minlength).astype(given.dtype if given.dtype.kind == "f" else np.float64))
+
+
+def _followed_counts(x: Tensor, weights: Any, minlength: int) -> Tensor:
+    """Return what `bincount` does where its arguments are traced; the length of the result is a guard."""
+    given = np.ones(x.shape, np.int64) if weights is None else weights
+    own = as_operand(given, "bincount", "weights", 2)
+    if x.ndim != 1 or x.dtype.kind not in "iu" or own.shape != x.shape or not bool(xp.all(x >= 0)):
+        return bincount(from_array(np.asarray(x._data)), weights and from_array(np.asarray(own._data)), minlength)
+    length = minlength if bool(xp.all(x < minlength)) else int(xp.amax(x).item()) + 1
+    return counts(x, own if weights is None or own.dtype.kind == "f" else own.to(np.float64), length)
 
 
 @public()

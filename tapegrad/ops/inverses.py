@@ -15,7 +15,7 @@ from tapegrad.ops.permutations import movedim
 from tapegrad.ops.routines import as_list, routine
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import full_rank, invertible
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -75,6 +75,8 @@ def _zeros_of_factors(x: Any) -> Any:
 
 def _with_info(call: str, function: Any, a: Tensor, check_errors: bool, shape: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Return the result of a function of matrices, nan if it raises an error, and which matrices are singular."""
+    if a.is_traced and not check_errors and bool((xp.lu_factor_ex(a.detach()).info != 0).any()):
+        return from_array(np.full(shape, np.nan, a.dtype)), from_array(_zeros_of_factors(np.asarray(a._data)))
     try:
         return function(), from_array(np.zeros(a.shape[:-2], np.int32))
     except LinAlgError:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.followed import is_close, is_followed
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.elementwise import check_broadcast, elementwise
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, op_table
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, op_table, xp
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor, from_array
 
@@ -131,6 +132,8 @@ def equal(input: Any, other: Any) -> bool:
     True
     """
     x, y = as_operand(input, "equal", "input", 1), as_operand(other, "equal", "other", 2)
+    if is_followed(x, y):
+        return x.shape == y.shape and bool(xp.all(x == y))
     return bool(np.array_equal(x._data, y._data))
 
 
@@ -157,6 +160,8 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
     True
     """
     x, y = as_operand(input, "allclose", "input", 1), as_operand(other, "allclose", "other", 2)
+    if is_followed(x, y):
+        return bool(xp.all(is_close(x, y, rtol, atol, equal_nan)))
     return bool(np.allclose(x._data, y._data, rtol, atol, equal_nan))
 
 
@@ -189,4 +194,6 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
         wrong, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
         raise RuntimeError(f"{wrong} must be greater than or equal to zero, but got {value}")
     check_broadcast("isclose", (x, y))
+    if is_followed(x, y):
+        return is_close(x, y, rtol, atol, equal_nan)
     return from_array(np.asarray(np.isclose(x._data, y._data, rtol, atol, equal_nan)))

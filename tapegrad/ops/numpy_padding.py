@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.dtypes import real_dtype
 from tapegrad.ops.arithmetic import add, mul, sub
 from tapegrad.ops.broadcasting import clone, expand
+from tapegrad.ops.casts import cast
 from tapegrad.ops.concat import cat
 from tapegrad.ops.creation import made
 from tapegrad.ops.extrema import amax, amin
@@ -31,6 +33,9 @@ def _pairs(value: Any, ndim: int) -> Any:
     if isinstance(value, Mapping):
         return [value.get(dim, value.get(dim - ndim, (0, 0))) for dim in range(ndim)]
     if isinstance(value, Tensor):
+        if value.is_traced:  # of two dimensions, or fewer, as arrays
+            whole = expand(value.detach(), (ndim, 2))
+            return [[whole[dim, side] for side in range(2)] for dim in range(ndim)]
         value = value.detach().numpy()
     return np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()
 
@@ -58,7 +63,7 @@ def pad_of_numpy(array: Any, pad_width: Any, mode: Any = "constant", **options: 
         raise TypeError(
             "np.pad does not work on tensors with a function as mode; put the result together by tapegrad.cat"
         )
-    if not x._layout.requires_grad:
+    if not x._layout.requires_grad and not modes.is_traced():
         plain = {key: own.numpy() if isinstance(own, Tensor) else own for key, own in options.items()}
         return from_array(np.pad(x.numpy(), pad_width, mode, **plain))  # type: ignore[call-overload]
     pads = _pads(pad_width, x.ndim)
@@ -66,7 +71,9 @@ def pad_of_numpy(array: Any, pad_width: Any, mode: Any = "constant", **options: 
     if mode in COPIES and not odd:
         return pad_with_copies(x, pads, mode)
     values = _pairs(options.get("constant_values" if mode == "constant" else "end_values", 0), x.ndim)
-    if mode == "constant" and all(own == values[0][0] for pair in values for own in pair):
+    numbers = [own for pair in values for own in pair]
+    is_one = not any(isinstance(own, Tensor) for own in numbers) and all(own == values[0][0] for own in numbers)
+    if mode == "constant" and is_one:
         return constant_pad_nd(x, in_torch_order(pads), values[0][0] if values else 0)  # type: ignore[no-any-return]
     lengths = options.get("stat_length")
     most = _pairs(lengths, x.ndim) if lengths is not None else [(None, None)] * x.ndim
@@ -85,6 +92,8 @@ def _end(x: Tensor, dim: int, side: int, count: int, mode: str, value: Any, most
     """Return what is put before (`side` 0) or behind a dimension."""
     length = x.shape[dim]
     shape = (*x.shape[:dim], count, *x.shape[dim + 1 :])
+    if mode == "constant" and isinstance(value, Tensor):
+        return expand(cast(value, x.dtype), shape)
     if mode in ("constant", "empty"):
         return made(np.full(shape, value if mode == "constant" else 0, x.dtype), False)
     edge = getitem(x, index_at(dim, slice(0, 1) if side == 0 else slice(length - 1, length)))

@@ -13,6 +13,7 @@ from tapegrad.ops.complex import real
 from tapegrad.ops.concat import cat
 from tapegrad.ops.cumulative import cumsum, prod
 from tapegrad.ops.differences import diff
+from tapegrad.ops.followed import corrections, is_followed
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.numpy_ufuncs import no_list, refuse
 from tapegrad.ops.scans import cumprod
@@ -52,6 +53,8 @@ def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
 def _unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi) -> Tensor:
     """Return angles without jumps; what is added to them is constant."""
     x = as_operand(p, "unwrap", "p", 1)
+    if is_followed(x) and x._layout.floating and x.shape[axis]:
+        return add(x, corrections(x, max(period / 2, discont or 0.0), axis % x.ndim, period))
     values = np.asarray(x._data)
     turns = np.round((np.unwrap(values, discont, axis, period=period) - values) / period) * period
     return add(x, from_array(turns.astype(x.dtype)))

@@ -11,12 +11,14 @@ from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import add, div, mul, sub, where
 from tapegrad.ops.casts import cast
 from tapegrad.ops.extrema import amax, amin
+from tapegrad.ops.followed import is_followed
 from tapegrad.ops.index_dim import index_select
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.numpy_ufuncs import array_of, refuse
+from tapegrad.ops.numpy_ufuncs import array_of, no_list, refuse
 from tapegrad.ops.ordering import sort
 from tapegrad.ops.permutations import permute
+from tapegrad.ops.positions import searchsorted
 from tapegrad.ops.quantiles import nanquantile, quantile
 from tapegrad.ops.reductions import mean, sum
 from tapegrad.ops.table.gateway import as_operand
@@ -27,7 +29,8 @@ from tapegrad.tensor import Tensor, from_array
 
 
 def _floating(name: str, a: Any) -> Tensor:
-    x = as_operand(a, name, "a", 1)
+    values = no_list(a)
+    x = as_operand(values, name, "a", 1)
     return x if x._layout.floating else cast(x, default_dtype())
 
 
@@ -109,9 +112,17 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     at, nodes, values = _floating("interp", x), _floating("interp", xp), _floating("interp", fp)
     if nodes.ndim != 1 or nodes.shape != values.shape or not nodes.numel():
         raise ValueError(f"fp and xp are not of the same length: they have shapes {values.shape} and {nodes.shape}")
-    known, places = array_of(nodes), array_of(at)
-    below = np.clip(np.searchsorted(known, places, "right") - 1, 0, max(len(known) - 2, 0))
-    above = np.minimum(below + 1, len(known) - 1)
+    below: Any = None
+    count = nodes.numel()
+    known: Any = nodes.detach()
+    places: Any = at.detach()
+    if is_followed(nodes, at):
+        below = searchsorted(known, places, right=True) - 1
+    else:
+        known, places = array_of(nodes), array_of(at)
+        below = np.searchsorted(known, places, "right") - 1
+    below = below.clip(0, max(count - 2, 0))
+    above = (below + 1).clip(0, count - 1)
     x0, x1, y0, y1 = (getitem(own, part) for own in (nodes, values) for part in (below, above))
     width = where(x1 == x0, 1.0, sub(x1, x0))  # of a single node
     found = add(y0, mul(sub(at, x0), div(sub(y1, y0), width)))
@@ -146,6 +157,16 @@ def _sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *,
     return values
 
 
+def _digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
+    if not is_followed(x) or is_followed(bins):
+        return from_array(np.asarray(np.digitize(array_of(x), array_of(bins), right)))
+    edges = array_of(bins)
+    np.digitize(0.0, edges)  # whether they are sorted
+    if len(edges) > 1 and edges[0] > edges[-1]:
+        return len(edges) - searchsorted(edges[::-1].copy(), x, right=not right)
+    return searchsorted(edges, x, right=not right)
+
+
 #: Each of NumPy's functions with what it is here.
 FUNCTIONS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
     np.median: _median_of("median", quantile), np.nanmedian: _median_of("nanmedian", nanquantile),
@@ -155,5 +176,5 @@ FUNCTIONS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
     np.nanvar: _nanvar("nanvar"), np.nanstd: _nanvar("nanstd"),
     np.average: _average, np.interp: _interp, np.select: _select, np.compress: _compress, np.ptp: _ptp, np.sort: _sort,
     np.extract: lambda condition, arr: _compress(array_of(condition).ravel(), arr),
-    np.digitize: lambda x, bins, right=False: from_array(np.asarray(np.digitize(array_of(x), array_of(bins), right))),
+    np.digitize: _digitize,
 }  # fmt: skip

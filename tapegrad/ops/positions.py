@@ -8,6 +8,8 @@ import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.arithmetic import ne
+from tapegrad.ops.casts import cast
+from tapegrad.ops.followed import is_followed, n_pairs, places
 from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.ordering import sort
@@ -129,8 +131,14 @@ def searchsorted(
     >>> tg.searchsorted(tg.tensor([1.0, 3.0, 5.0]), tg.tensor([3.0, 6.0])).tolist()
     [1, 3]
     """
-    sequence = values_of(sorted_sequence, "searchsorted", "sorted_sequence", 1)
-    values = values_of(input, "searchsorted", "input", 2)
+    lines = as_operand(sorted_sequence, "searchsorted", "sorted_sequence", 1)
+    own = as_operand(input, "searchsorted", "input", 2)
+    fits = lines.ndim == 1 or (lines.ndim > 1 and lines.shape[:-1] == own.shape[:-1])
+    if sorter is None and fits and is_followed(lines, own, count=n_pairs(lines, own)):
+        found = places(lines, own, _is_right("searchsorted", right, side))
+        return cast(found, np.dtype(np.int32)) if out_int32 else found
+    sequence = values_of(lines, "searchsorted", "sorted_sequence", 1)
+    values = values_of(own, "searchsorted", "input", 2)
     if sequence.ndim == 0 or (sequence.ndim > 1 and sequence.shape[:-1] != values.shape[:-1]):
         raise RuntimeError(
             "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
@@ -177,10 +185,10 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     >>> tg.bucketize(tg.tensor([0.5, 2.0]), tg.tensor([1.0, 2.0, 3.0])).tolist()
     [0, 1]
     """
-    bounds = values_of(boundaries, "bucketize", "boundaries", 2)
+    bounds = as_operand(boundaries, "bucketize", "boundaries", 2)
     if bounds.ndim != 1:
         raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({bounds.ndim})")
-    return _result(_searched(bounds, values_of(input, "bucketize", "input", 1), right), out_int32)
+    return searchsorted(bounds, as_operand(input, "bucketize", "input", 1), out_int32=out_int32, right=right)
 
 
 @public(method=True)

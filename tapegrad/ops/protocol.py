@@ -15,6 +15,7 @@ import numpy as np
 from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
+from tapegrad.ops.followed import is_close, is_followed
 from tapegrad.ops.numpy_arrangement import FUNCTIONS as ARRANGEMENT
 from tapegrad.ops.numpy_functions import FUNCTIONS
 from tapegrad.ops.numpy_padding import pad_of_numpy
@@ -195,6 +196,20 @@ def _by_values(function: Callable[..., Any], wrap: bool = False) -> Callable[...
     return call
 
 
+def _close(is_all: bool) -> Callable[..., Any]:
+    function = _by_values(np.allclose if is_all else np.isclose, wrap=not is_all)
+
+    def call(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+        if not is_followed(a, b):
+            return function(a, b, rtol, atol, equal_nan)
+        a, b = no_list(a), no_list(b)
+        one, two = as_operand(a, "isclose", "a", 1), as_operand(b, "isclose", "b", 2)
+        found = is_close(one, two, rtol, atol, equal_nan)
+        return bool(ops.all(found)) if is_all else found
+
+    return call
+
+
 def _by_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return NumPy's function on arrays, which refuses tensors that require grad."""
     return lambda *args, **kwargs: function(*map(plain, args), **{key: plain(own) for key, own in kwargs.items()})
@@ -223,11 +238,11 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
     **{
         function: _by_values(function)
         for function in (
-            np.shape, np.ndim, np.size, np.allclose, np.array_equal, np.iscomplexobj, np.isrealobj, np.result_type,
+            np.shape, np.ndim, np.size, np.array_equal, np.iscomplexobj, np.isrealobj, np.result_type,
             np.may_share_memory, np.shares_memory, np.array_repr, np.array_str, np.count_nonzero, np.nonzero,
         )
     },
-    np.isclose: _by_values(np.isclose, wrap=True),
+    np.isclose: _close(False), np.allclose: _close(True),
     **{function: _by_values(function) for function in (
         np.histogram, np.histogram2d, np.histogramdd, np.histogram_bin_edges, np.lexsort, np.ravel_multi_index,
         np.unravel_index, np.ix_, np.array_equiv, np.iscomplex, np.common_type, np.min_scalar_type, np.packbits,

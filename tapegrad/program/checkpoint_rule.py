@@ -11,7 +11,7 @@ from tapegrad.ops.table.rules import NO_COTANGENT
 from tapegrad.program.checkpoints import Checkpointed, apply_back
 from tapegrad.program.derivative import apart
 from tapegrad.program.limits import limited
-from tapegrad.program.scan import apply_scan, example, room_for
+from tapegrad.program.scan import apply_scan, check_room, example, room_for
 from tapegrad.tensor import Tensor
 
 __all__ = ["apply_back", "rule", "with_kept"]
@@ -36,7 +36,7 @@ def with_kept(checkpoints: Checkpointed, operands: Sequence[Tensor]) -> list[Ten
     forth = scan.with_kept(checkpoints.kept).changed(kept=())
     if scan.length is None:
         room = room_for(int(example(turns[0])))
-        bool(turns[0] <= room)  # a guard
+        check_room(turns[0], room)
         forth, back = forth.changed(length=room), back.changed(length=room)
     given = apply_scan(forth, forth.operands(consts[: scan.counts[0]], rows, turns, first))
     kept = given[len(scan.body.outputs) :]

@@ -19,12 +19,12 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.ops.table.gateway import compute, raw_data
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table
-from tapegrad.program.program import Entry, Program
+from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape.entries import MAX_SAVED
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
-__all__ = ["TURNS_LAYOUT", "Scan", "apply_scan", "example", "room_for", "scan_of"]
+__all__ = ["TURNS_LAYOUT", "Scan", "apply_scan", "check_room", "example", "room_for", "scan_of"]
 
 #: Of the number of turns.
 TURNS_LAYOUT: Final = layout_of(np.array(0))
@@ -186,6 +186,16 @@ def example(tensor: Tensor) -> np.ndarray:
 def room_for(turns: int) -> int:
     """Return for how many turns there is room: a power of two, so that there are few programs."""
     return max(_ROOM, 1 << max(turns - 1, 0).bit_length())
+
+
+def check_room(turns: Tensor, room: int) -> None:
+    """Look whether there is room for the turns: a guard, which says what there is to do."""
+    guards: list[Guard] = getattr(modes.interceptor(), "guards", [])
+    count = len(guards)
+    if not bool(turns <= room):
+        raise AssertionError("a loop was traced with more turns than it has room for")
+    advice = f"A loop whose derivative is wanted has room for {room} turns; trace it with as many as there may be."
+    guards[count:] = [guard._replace(where=f"{advice} {guard.where}") for guard in guards[count:]]
 
 
 def apply_scan(scan: Scan, operands: Sequence[Tensor]) -> list[Tensor]:

@@ -21,7 +21,7 @@ from tapegrad.program.batched import unified
 from tapegrad.program.limits import limit
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
-from tapegrad.program.scan import Scan, apply_scan, example, room_for, scan_of
+from tapegrad.program.scan import Scan, apply_scan, check_room, example, room_for, scan_of
 from tapegrad.program.scan_rule import active_values
 from tapegrad.program.scan_run import forward
 from tapegrad.program.trace import trace
@@ -105,7 +105,7 @@ class Loop:
         count = example(turns[0]) if turns else forward(scan, [example(own) for own in operands])[-1]
         room = room_for(int(count))
         results = apply_scan(scan.changed(length=room), operands)
-        bool((turns[0] if turns else results[-1]) <= room)  # a guard
+        check_room(turns[0] if turns else results[-1], room)
         return results[: len(scan.body.outputs)]
 
     def _scan(self, counted: bool) -> tuple[Scan, list[Tensor]]:

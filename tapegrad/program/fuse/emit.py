@@ -23,6 +23,7 @@ SYMBOL: Final = "tapegrad_kernel"
 _SHORT: Final = 3  # segments that are not worth a loop
 TURNS: Final = 32  # in whose sums of float32 numbers rounding does not show
 _START: Final = {"sum": -0.0, "prod": 1.0}
+_MOST_INLINED: Final = 1000  # calls of functions of vmath: as parts of straight code, each takes LLVM 2 ms and more
 
 
 class Emitter(Turns):
@@ -339,5 +340,5 @@ def arguments_of(memory: Memory) -> tuple[list[str], list[str]]:
 
 def outside(text: Text) -> tuple[str, str]:
     """Return the definitions of the functions of vmath that were called, and the declarations of others."""
-    formulas, known = vmath_text(frozenset(text.functions))
+    formulas, known = vmath_text(frozenset(text.functions), text.n_formulas <= _MOST_INLINED)
     return formulas, "\n".join(line for name, line in sorted(text.declared.items()) if name not in known)

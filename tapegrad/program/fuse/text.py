@@ -57,6 +57,7 @@ class Text:
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
         self.functions: set[tuple[str, str, int]] = set()  # of vmath: name, dtype, width
+        self.n_formulas = 0  # calls of these
         self._count = 0
 
     def name(self) -> str:
@@ -97,6 +98,7 @@ class Text:
     def formula(self, name: str, char: str, width: int, args: list[str]) -> str:
         """Call a function of vmath."""
         self.functions.add((name, char, width))
+        self.n_formulas += 1
         kind = typed(char, width)
         return self.op(f"call {kind} @{symbol(name, char, width)}({', '.join(f'{kind} {arg}' for arg in args)})")
 
@@ -111,8 +113,8 @@ def symbol(name: str, char: str, width: int) -> str:
 
 
 @functools.lru_cache(64)
-def vmath_text(functions: frozenset[tuple[str, str, int]]) -> tuple[str, frozenset[str]]:
-    """Return the definitions of functions of vmath, and the names that their text has."""
+def vmath_text(functions: frozenset[tuple[str, str, int]], is_inlined: bool = True) -> tuple[str, frozenset[str]]:
+    """Return the definitions of functions of vmath, which become a part of the loops, and the names of their text."""
     if not functions:
         return "", frozenset()
     from llvmlite import ir
@@ -127,6 +129,6 @@ def vmath_text(functions: frozenset[tuple[str, str, int]]) -> tuple[str, frozens
         define(module, top, name, ir.DoubleType() if char == "d" else ir.FloatType(), width if width > 1 else 0)
     text = re.sub(r"^(target .*|source_filename.*|; ModuleID.*)$", "", str(module), flags=re.MULTILINE)
     text = text.replace("define weak_odr", "define internal")
-    for top in tops:  # they are part of the loops; their rare branches stay apart
+    for top in tops if is_inlined else ():  # they are part of the loops; their rare branches stay apart
         text = re.sub(rf'(@"{top}"\([^\n]*\)) ([^\n]*)\bnoinline\b', r"\1 \2alwaysinline", text)
     return text.replace("readnone", ""), frozenset(re.findall(r'@"([\w.]+)"\(', text))
