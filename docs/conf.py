@@ -40,6 +40,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_sidebars = {"index": []}
+html_context = {"default_mode": "auto"}  # the theme writes an error to the console if nothing is said
 html_theme_options = {
     "logo": {"text": "tapegrad"},
     "header_links_before_dropdown": 8,

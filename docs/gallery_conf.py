@@ -5,16 +5,37 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from sphinx.application import Sphinx
+from threadpoolctl import threadpool_limits
 
 import tapegrad as tg
 
 HERE = Path(__file__).parent / "gallery"
-ORDER = ("decay", "eight_schools", "digits")
+ORDER = [
+    "decay",
+    "regression",
+    "gaussian_process",
+    "mixture",
+    "eight_schools",
+    "options",
+    "predator_prey",
+    "neural_ode",
+    "pendulum",
+    "bundle_adjustment",
+    "heat",
+    "deconvolution",
+    "transport",
+    "digits",
+    "lstm",
+    "transformer",
+    "vae",
+    "maml",
+]
 
 
 def reset(gallery_conf: dict[str, Any], name: str) -> None:
     """Give an example the style of the site, and what a new process has."""
     plt.style.use(HERE / "site.mplstyle")
+    threadpool_limits(1)  # threads of BLAS gain nothing here, and wait for each other if others compute
     tg.set_default_dtype(tg.float64)
     tg.manual_seed(0)
 

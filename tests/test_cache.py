@@ -247,7 +247,7 @@ def test_a_failed_write_leaves_nothing(folder, monkeypatch):
     assert files(folder) == []
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+@pytest.mark.skipif(not platform.has("owners"), reason="needs POSIX permissions")
 @pytest.mark.parametrize("mode", [0o770, 0o702])
 def test_a_folder_that_others_can_write_to_is_refused(folder, monkeypatch, mode):
     run(lambda x: x + 9, 1)
@@ -264,7 +264,7 @@ def test_a_folder_that_others_can_write_to_is_refused(folder, monkeypatch, mode)
     assert len(files(folder)) == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+@pytest.mark.skipif(not platform.has("owners"), reason="needs POSIX permissions")
 def test_a_folder_of_another_user_is_refused(folder, monkeypatch):
     run(lambda x: x + 11, 1)
     forget(monkeypatch)
@@ -274,7 +274,7 @@ def test_a_folder_of_another_user_is_refused(folder, monkeypatch):
     assert cache.stats == cache.Stats(compiled=2, loaded=0)
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+@pytest.mark.skipif(not platform.has("owners"), reason="needs POSIX permissions")
 def test_a_file_that_others_can_write_to_is_refused(folder, monkeypatch):
     run(lambda x: x + 12, 1)
     (folder / files(folder)[0]).chmod(0o666)

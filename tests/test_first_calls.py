@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import modes
+from tapegrad.compiler.cache import address_of_ir
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import Bound, Op, op_table
@@ -87,3 +89,43 @@ def test_what_python_looks_at_has_ordinary_bits() -> None:
     traced, seen = seen[:4], []
     function(tg.tensor(x))
     assert traced == seen
+
+
+def conjugate_gradients(b: tg.Tensor) -> tg.Tensor:
+    a = tg.tensor(np.diag(2.5 * np.ones(10)) - np.diag(np.ones(9), 1) - np.diag(np.ones(9), -1))
+    x, r = b * 0, b - a @ (b * 0)
+    p, before = r, (r * r).sum()
+    for _ in range(8):
+        step = a @ p
+        x, r = x + before / (p @ step) * p, r - before / (p @ step) * step
+        now = (r * r).sum()
+        p, before = r + now / before * p, now + 1e-300
+    return (x * b).sum()
+
+
+def test_long_programs_of_short_axes_are_cut() -> None:
+    """A second derivative of matrix products in a loop would be 2,000 nests in one function: minutes for LLVM."""
+    b = 1.0 / (1.0 + np.arange(10.0))
+    hessian = tg.compile(tg.func.hessian(conjugate_gradients))
+    expected = tg.func.hessian(conjugate_gradients)(tg.tensor(b)).numpy()
+    np.testing.assert_allclose(hessian(b), expected, rtol=1e-6, atol=1e-7)
+    assert "nests of loops" in hessian.explain()
+
+
+def test_long_modules_get_few_passes() -> None:
+    """They are right, and take seconds with all passes."""
+    lines = ["define i64 @total(ptr %x) {", "  %s0 = load i64, ptr %x"]
+    for k in range(1, 3001):
+        lines.append(f"  %v{k} = load i64, ptr %x")
+        lines.append(f"  %s{k} = call i64 @plus(i64 %s{k - 1}, i64 %v{k})")
+    lines += ["  ret i64 %s3000", "}", "define i64 @plus(i64 %a, i64 %b) alwaysinline {", "  %c = add i64 %a, %b"]
+    text = "\n".join([*lines, "  ret i64 %c", "}", ""])
+    address = address_of_ir("total", text, lambda: text, "total")
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address)(np.array([7]).ctypes.data) == 7 * 3001
+
+
+def test_many_stores_of_straight_code() -> None:
+    """Fences between them change no value."""
+    x = np.linspace(-1.0, 1.0, 24 * 24).reshape(24, 24)
+    found = tg.compile(lambda x: tg.roll(x, 1, 0) + tg.roll(x, -1, 1) * x.T)(x)
+    np.testing.assert_array_equal(found, np.roll(x, 1, 0) + np.roll(x, -1, 1) * x.T)

@@ -282,6 +282,42 @@ def test_large_matrices_as_torch(name: str, dtype: Any) -> None:
         np.testing.assert_allclose(own, other, rtol=tolerance, atol=tolerance * abs(other).max())
 
 
+@needs_torch
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+@pytest.mark.parametrize("n", [5, 30])
+def test_determinants_and_factors_of_any_size_as_torch(n: int, dtype: Any) -> None:
+    """Also of a singular matrix, and of a batch, whose rows are exchanged each in its own order."""
+    a, b = numbers((n, n), dtype, np.random.default_rng(7)), numbers((3, n, n), dtype, np.random.default_rng(8))
+    b = b + np.eye(n, dtype=dtype)
+    tolerance = 1e-2 if np.finfo(dtype).bits == 32 else 1e-7
+    for name in ("det", "slogdet"):
+        for own in (a, a.T, np.zeros_like(a), b):
+            ours, theirs = getattr(tg.linalg, name)(own), getattr(torch.linalg, name)(torch.tensor(own))
+            for x, y in zip(ours, theirs, strict=True) if name == "slogdet" else [(ours, theirs)]:
+                np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=tolerance)
+    functions = {
+        "slogdet": lambda m, a: m.linalg.slogdet(a)[1],
+        "lu": lambda m, a: m.linalg.lu(a)[1] * 2 + m.linalg.lu(a)[2],
+        "solve": lambda m, a: m.linalg.lu_solve(*m.linalg.lu_factor(a), a + 1),
+        "adjoint": lambda m, a: m.linalg.lu_solve(*m.linalg.lu_factor(a), a + 1, adjoint=True),
+        "left": lambda m, a: m.linalg.lu_solve(*m.linalg.lu_factor(a), a + 1, left=False),
+    }
+    for function in functions.values():
+        for own in (a + n * np.eye(n, dtype=dtype)[::-1], b + n * np.eye(n, dtype=dtype)[::-1]):
+            for x, y in zip(derivatives(tg, function, [own]), derivatives(torch, function, [own]), strict=True):
+                np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * abs(y).max())
+
+
+@pytest.mark.parametrize("pivot", [0, -1, 4, 2**31 - 1])
+def test_pivots_are_rows(pivot: int) -> None:
+    """LAPACK would write anywhere."""
+    factors = tg.tensor(np.eye(3))
+    pivots = tg.tensor(np.array([1, pivot, 3], np.int32))
+    for call in (lambda: tg.lu_unpack(factors, pivots), lambda: tg.linalg.lu_solve(factors, pivots, factors)):
+        with pytest.raises(RuntimeError, match="LU_pivots should be at most 3 numbers from 1 to 3"):
+            call()
+
+
 def test_large_singular_matrices_are_errors() -> None:
     a, b = np.ones((2, 30, 30)), np.ones((30, 9))
     for call in (lambda: tg.linalg.inv(a), lambda: tg.linalg.solve(a, b), lambda: tg.linalg.solve(a[0], b[:, 0])):

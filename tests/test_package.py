@@ -30,8 +30,8 @@ FOLDERS = {
 OPTIONAL = {"casadi", "graphviz", "pytensor"}
 # Programs, and plugins of pytest and of Sphinx: nothing imports them.
 NOT_IMPORTED = {
-    "build", "codespell", "expecttest", "furo", "mypy", "myst-parser", "numpydoc", "pre-commit", "pytest-xdist", "ruff",
-    "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery", "twine",
+    "build", "codespell", "expecttest", "mypy", "myst-parser", "numpydoc", "pre-commit", "pydata-sphinx-theme",
+    "pytest-xdist", "ruff", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery", "twine",
 }  # fmt: skip
 
 

@@ -345,6 +345,17 @@ def test_loops_in_loops(program: Callable[..., Any], order: int) -> None:
     assert any(entry.op.name == "scan" for entry in compiled.programs[0].entries)
 
 
+def test_few_columns_of_few_rows_of_a_stack() -> None:
+    """Blocks of columns are read while eight are within memory, which ends before the last column does."""
+
+    def f(x: Any) -> Any:
+        states = func.scan(lambda u, _: (u * x, u), np.ones(40), length=200)[1]
+        return (states[::10, np.array([3, 11, 19, 27, 35])] ** 2).sum()
+
+    x = np.linspace(0.99, 1.01, 40)
+    np.testing.assert_allclose(tg.compile(tg.func.grad(f))(x), tg.func.grad(f)(x), rtol=1e-10)
+
+
 def test_many_values() -> None:
     """More than an entry of the tape has residuals for: they are packed."""
     scales = {f"w{k}": 0.1 * k + 0.1 for k in range(12)}

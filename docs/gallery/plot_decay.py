@@ -13,7 +13,6 @@ import numpy as np
 import tapegrad as tg
 import timing
 
-
 def counts(t, slow, half_slow, fast, half_fast, background):
     return slow * tg.exp2(-t / half_slow) + fast * tg.exp2(-t / half_fast) + background
 

@@ -20,8 +20,12 @@ try:
     import torch
 except ImportError:
     torch = None
+try:
+    from threadpoolctl import threadpool_limits  # scikit-learn brings it
+except ImportError:
+    from contextlib import nullcontext as threadpool_limits
 
-ROUNDS, SECONDS = 7, 1.0  # each contender is called as often as fits into so many seconds
+ROUNDS, SECONDS = 7, 0.5  # each contender is called as often as fits into so many seconds
 
 
 def gradient(loss: Callable[..., Any], *args: Any) -> None:
@@ -85,22 +89,33 @@ def in_torch(function: FunctionType) -> Callable[..., Any]:
     def port(value: Any) -> Any:
         if isinstance(value, ModuleType) and value is tg:
             return torch
+        if value is tg.func.scan:
+            return _scan
         if isinstance(value, FunctionType) and value.__globals__ is function.__globals__:
             again = FunctionType(
                 value.__code__, names, value.__name__, value.__defaults__, value.__closure__
             )
             again.__kwdefaults__ = value.__kwdefaults__
             return again
+        if type(value) in (dict, list, tuple):
+            return _map(port, value)
         if isinstance(value, tg.Tensor):
             value = value.detach().numpy()
         return (
-            torch.tensor(value)
-            if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
-            else value
+            torch.tensor(value) if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" else value
         )
 
     names.update((name, port(value)) for name, value in function.__globals__.items())
     return port(function)
+
+
+def _scan(turn: Callable[..., Any], state: Any, xs: Any = None, length: int | None = None) -> Any:
+    """Run a loop as `tg.func.scan` does, which PyTorch lacks."""
+    stacked = []
+    for n in range(len(xs) if length is None else length):
+        state, result = turn(state, None if xs is None else xs[n])
+        stacked.append(result)
+    return state, torch.stack(stacked)
 
 
 def _map(function: Callable[[Any], Any], value: Any) -> Any:
@@ -138,12 +153,13 @@ def _compare(piece: str, contenders: dict[str, Callable[[], Any]]) -> None:
     if torch is not None:
         torch.set_num_threads(1)
     counts, medians = {}, {name: [] for name in contenders}
-    for name, run in contenders.items():
-        run(), run()  # a compiled training step is traced in its second call
-        counts[name] = max(1, int(SECONDS / ROUNDS / _seconds(run, 3)))
-    for _ in range(ROUNDS):
+    with threadpool_limits(1):  # of BLAS
         for name, run in contenders.items():
-            medians[name].append(_seconds(run, min(counts[name], 2000)))
+            run(), run()  # a compiled training step is traced in its second call
+            counts[name] = max(1, int(SECONDS / ROUNDS / _seconds(run, 1)))
+        for _ in range(ROUNDS):
+            for name, run in contenders.items():
+                medians[name].append(_seconds(run, min(counts[name], 2000)))
     tg.set_num_threads(threads[0])
     if torch is not None:
         torch.set_num_threads(threads[1])

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.autograd.dual_calls import kind_of, tangent_of_call
 from tapegrad.autograd.jvp import Tangents, jvp
 from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, xp
@@ -100,6 +101,31 @@ class Duals:
                 tangent = tangent.clone()
             self.note(target, tangent)
         return tangent
+
+    def around(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function of an op in compiled code, and compute its tangent, if that is simple.
+
+        Returns NotImplemented otherwise: then the interceptor itself is called.
+        """
+        kind = kind_of(call)
+        if kwargs or kind is None or len(args) < kind.n_operands:
+            return NotImplemented
+        tangents = []
+        for value in args[: kind.n_operands]:
+            if isinstance(value, Tensor) and hasattr(value, "_base"):
+                return NotImplemented
+            tangents.append(self.tangent_of(value) if id(value) in self._known else None)
+        with modes.uninterrupted():
+            out = call(*args)
+            if tangents.count(None) == len(tangents) or out.__class__ is not Tensor:
+                return out if tangents.count(None) == len(tangents) else NotImplemented
+            tangent = tangent_of_call(kind, args, tangents, out)
+            if tangent is None:
+                return NotImplemented
+            if getattr(tangent._data, "base", None) is not None:
+                tangent = _with_own_memory(out, args[: kind.n_operands], tangent, tangents)
+        self.note(out, tangent)
+        return out
 
     def __call__(self, op: Op, bound: Bound) -> Any:
         """Compute an op, and the tangents of its results."""

@@ -11,7 +11,7 @@ from tapegrad.ops.arithmetic import add, where
 from tapegrad.ops.lapack import decomposition, not_matrices
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
-from tapegrad.ops.routines import inverted
+from tapegrad.ops.routines import diagonal_of_factor, inverted
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import LINALG, TOP, public
@@ -58,7 +58,9 @@ def _cofactors_forward(x: Any, determinant: Any) -> Any:
     condition = np.max(abs(x).sum(-1) * abs(inverse).sum(-1).max(-1, initial=0)[..., None], initial=0)
     if not condition**4 * np.finfo(x.dtype).eps < 1 and np.isfinite(x).all():  # a quarter of all digits would be lost
         return _by_svd(x)
-    return np.ascontiguousarray((np.asarray(determinant)[..., None, None] * inverse).conj().swapaxes(-1, -2))
+    turned = inverse.swapaxes(-1, -2)
+    found = np.multiply(turned, np.asarray(determinant)[..., None, None], order="C")
+    return found.conj() if x.dtype.kind == "c" else found
 
 
 def _cofactors_rule(ct: Any, x: Any, out: Any) -> Any:
@@ -139,11 +141,16 @@ for _op in ("cofactors", "second_cofactors"):
     del op_table[_op]  # only rules call them: they are tested as derivatives of `det`
 
 
+def _det_forward(x: Any) -> Any:
+    found = diagonal_of_factor(x)
+    return np.linalg.det(x) if found is None else np.multiply.reduce(found[0]) * x.dtype.type(found[1])
+
+
 @decomposition(
     "det",
     ("linalg.det",),
     {"namespaces": (LINALG, TOP), "method": True},
-    forward=lambda x: np.linalg.det(x),
+    forward=_det_forward,
     vjp=(lambda ct, x, out: xp.reshape(ct, (*x.shape[:-2], 1, 1)) * xp.cofactors(x, out),),
     node_name="LinalgDetBackward0",
     oracle=_by_permutations,
@@ -192,6 +199,17 @@ def det(A: Any) -> Bound:
     return Bound((square_matrices("linalg.det", "A", A, 1),))
 
 
+def _slogdet_forward(x: Any) -> tuple[Any, Any]:
+    found = diagonal_of_factor(x)
+    if found is None or x.dtype.kind == "c":
+        return tuple(np.linalg.slogdet(x))
+    diagonal, sign = found
+    sizes = abs(diagonal)
+    if not sizes.all():
+        return x.dtype.type(0), -x.dtype.type(np.inf)
+    return x.dtype.type(sign) * np.multiply.reduce(np.sign(diagonal)), np.add.reduce(np.log(sizes))
+
+
 def _slogdet_rule(ct: Any, x: Any, sign: Any) -> tuple[Any]:
     of_sign, of_log = ct
     if x.dtype.kind == "c":
@@ -208,7 +226,7 @@ def _slogdet_oracle(x: Any) -> Any:
     "slogdet",
     ("linalg.slogdet",),
     {"namespaces": (LINALG, TOP), "method": True},
-    forward=lambda x: tuple(np.linalg.slogdet(x)),
+    forward=_slogdet_forward,
     vjp=_slogdet_rule,
     results=("sign", "logabsdet"),
     result_type=LinalgSlogdet,

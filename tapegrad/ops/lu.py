@@ -77,16 +77,45 @@ def factors_of(packed: Any) -> tuple[Any, Any]:
     return xp.where(triangle(m, k, False, -1), left, identity(m, packed.dtype)[:, :k]), upper(right)
 
 
-def permutations(pivots: Any, n: int, dtype: Any) -> Any:
-    """Return the permutation matrices P of A = P L U, for pivots that count from 1."""
+def _orders(pivots: Any, n: int) -> np.ndarray:
+    """Return for each matrix which row of A each row of L U is, for pivots that count from 1.
+
+    Raises
+    ------
+    RuntimeError
+        If a pivot is the number of no row.
+    """
+    if pivots.shape[-1] > n or (pivots.size and not (pivots.min() >= 1 and pivots.max() <= n)):
+        raise RuntimeError(
+            f"LU_pivots should be at most {n} numbers from 1 to {n}, the rows of the matrix; got {pivots.shape[-1]} "
+            f"from {pivots.min(initial=n)} to {pivots.max(initial=0)}: pass those of lu_factor()"
+        )
     flat = as_list(pivots[..., None])[..., 0].tolist()
-    out = np.zeros((len(flat), n, n), dtype)
+    out = np.empty((len(flat), n), np.int64)
     for place, own in enumerate(flat):
         order = list(range(n))
         for row, other in enumerate(own):
             order[row], order[other - 1] = order[other - 1], order[row]
-        out[place, order, range(n)] = 1
-    return out.reshape(*pivots.shape[:-1], n, n)
+        out[place] = order
+    return out.reshape(*pivots.shape[:-1], n)
+
+
+def permutations(pivots: Any, n: int, dtype: Any) -> Any:
+    """Return the permutation matrices P of A = P L U."""
+    out = np.zeros((*pivots.shape[:-1], n, n), dtype)
+    np.put_along_axis(out, _orders(pivots, n)[..., None, :], 1, -2)
+    return out
+
+
+def permuted(pivots: Any, x: Any, back: bool = False) -> Any:
+    """Return P X, or P^H X, for the permutation matrices P of A = P L U."""
+    orders = _orders(pivots, x.shape[-2])
+    rows = orders if back else np.argsort(orders, -1)
+    if rows.ndim == 1 and x.ndim == 2:
+        return x[rows]
+    batch = np.broadcast_shapes(rows.shape[:-1], x.shape[:-2])
+    x = x if x.shape[:-2] == batch else xp.expand(x, (*batch, *x.shape[-2:]))
+    return xp.gather(x, -2, np.ascontiguousarray(np.broadcast_to(rows[..., None], x.shape)))
 
 
 def _rule(ct: Any, out: Any, pivots: Any, pivot: bool) -> tuple[Any]:
@@ -109,7 +138,7 @@ def _rule(ct: Any, out: Any, pivots: Any, pivot: bool) -> tuple[Any]:
     if n > m:
         rest = xp.solve_triangular(l_adjoint, of_u[..., k:], upper=True, unitriangular=True)
         found = xp.cat([found, rest], -1)
-    return (xp.matmul(permutations(pivots.numpy(), m, out.dtype), found) if pivot else found,)
+    return (permuted(pivots.numpy(), found) if pivot else found,)
 
 
 @decomposition(

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.lapack import check_alike, matrices
-from tapegrad.ops.linalg import matmul
-from tapegrad.ops.lu import LU, factors_of, permutations
+from tapegrad.ops.lu import LU, factors_of, permutations, permuted
 from tapegrad.ops.permutations import adjoint as adjoint_of
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
@@ -117,15 +116,15 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     """
     packed, b = matrices("linalg.lu_solve", "LU", LU, 1), matrices("linalg.lu_solve", "B", B, 3)
     check_alike("linalg.lu_solve", packed, b, "LU and B")
-    order = permutations(as_operand(pivots, "linalg.lu_solve", "pivots", 2).numpy(), packed.shape[-1], packed.dtype)
+    exchanges = as_operand(pivots, "linalg.lu_solve", "pivots", 2).numpy()
     if not left:
         b, adjoint = adjoint_of(b), not adjoint
     if adjoint:
         found = solve_triangular(adjoint_of(packed), b, upper=False)
         found = solve_triangular(adjoint_of(packed), found, upper=True, unitriangular=True)
-        found = matmul(order, found)
+        found = permuted(exchanges, found)
     else:
-        found = matmul(order.swapaxes(-1, -2), b)
+        found = permuted(exchanges, b, back=True)
         found = solve_triangular(packed, found, upper=False, unitriangular=True)
         found = solve_triangular(packed, found, upper=True)
     return found if left else adjoint_of(found)

@@ -76,12 +76,15 @@ def _elements(windows: Windows) -> np.ndarray:
 
 
 def _forward(x: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
-    outer, places = x.shape[: -len(windows)], _elements(windows)
+    outer, counts = x.shape[: -len(windows)], tuple([count for _, count, *_ in windows])
+    if 0 in (*outer, *counts):
+        return np.empty((*outer, *counts), x.dtype), np.empty((*outer, *counts), np.int64)
+    places = _elements(windows)
     flat = x.reshape(math.prod(outer), -1)
     # NumPy says where the first of the largest stands, or the first nan.
     chosen = flat.take(places, axis=1).argmax(-1)
     indices = places.ravel()[chosen + np.arange(0, places.size, places.shape[1])]
-    shape = (*outer, *[count for _, count, *_ in windows])
+    shape = (*outer, *counts)
     return np.take_along_axis(flat, indices, 1).reshape(shape), indices.reshape(shape)
 
 

@@ -210,8 +210,8 @@ xp.transpose = transpose
 
 def adjoint(x: Any) -> Tensor:
     """Return the conjugates of matrices, transposed: for rules, and so of tensors or arrays."""
-    conjugates: Tensor = xp.conj(transpose(x, -2, -1))
-    return conjugates
+    turned: Tensor = transpose(x, -2, -1)
+    return turned if x.dtype.kind != "c" else xp.conj(turned)
 
 
 _IN_REVERSE = [tuple(range(ndim - 1, -1, -1)) for ndim in range(65)]

@@ -1,7 +1,8 @@
 """LAPACK's routines as SciPy has them; solutions and inverses of larger matrices, one by one.
 
 NumPy's functions serve all matrices of a batch in one call, but copy each twice, solve with columns, which OpenBLAS
-does at half the speed of rows, and invert by solving. From some rows on a call of SciPy's for each matrix is less.
+does at half the speed of rows, and invert by solving. For one matrix, and from some rows on for each of a batch, a call
+of SciPy's is less.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ def solved(a: Any, b: Any) -> Any:
     numpy.linalg.LinAlgError
         If a matrix is singular.
     """
-    if a.shape[-1] < _LARGE or not b.size:
+    is_small = a.shape[-1] < _LARGE
+    if (is_small and (a.ndim > 2 or b.ndim > 2)) or not b.size:
         return np.linalg.solve(a, b)
-    return _one_by_one(_solved if b.shape[-1] > _FEW else _solved_for_few, a, b)
+    return _one_by_one(_solved_for_few if is_small or b.shape[-1] <= _FEW else _solved, a, b)
 
 
 def inverted(a: Any) -> Any:
@@ -56,9 +58,18 @@ def inverted(a: Any) -> Any:
     numpy.linalg.LinAlgError
         If a matrix is singular.
     """
-    if a.shape[-1] < _LARGE or not a.size:
+    if (a.shape[-1] < _LARGE and a.ndim > 2) or not a.size:
         return np.linalg.inv(a)
     return _one_by_one(_inverted, a)
+
+
+def diagonal_of_factor(a: Any) -> tuple[Any, int] | None:
+    """Return the diagonal of the factor U of a larger matrix, and the sign of its exchanges of rows; else None."""
+    n = a.shape[-1]
+    if n < _LARGE or a.ndim > 2:
+        return None
+    packed, pivots, _ = routine("getrf", a.dtype)(a if a.flags.f_contiguous else a.T)
+    return packed.diagonal(), -1 if np.count_nonzero(pivots != np.arange(n)) % 2 else 1
 
 
 def _one_by_one(function: Callable[..., Any], *operands: Any) -> Any:

@@ -19,7 +19,7 @@ from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
 from tapegrad.program.fuse.nests import LANES, SIZE, NestPlan, chunk_of, plan_nests
 from tapegrad.program.fuse.roles import roles_of
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import Node, Refused, TooLongError
 from tapegrad.program.fuse.schedule import Phase, arrange, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.fuse.text import constant_array
@@ -35,6 +35,7 @@ _ROLES_OF_BATCHES: Final = (*_ROLES, (64, 6000))  # else items are computed one 
 _NODES: Final = 100_000  # scalars while lowering
 LIMIT: Final = 20_000  # in code
 _FEW: Final = 96  # in code, up to which it is compiled in no time
+_NESTS: Final = 200  # of a program: LLVM takes a millisecond for each, and more than that for more
 
 
 class Fused:
@@ -127,6 +128,8 @@ def fuse(
         if choice not in reasons:
             try:
                 return _fused(flattened, long, enough, width, in_threads, scalars)
+            except TooLongError:
+                raise
             except Refused as error:
                 reasons[choice] = error
     raise next(iter(reasons.values()))
@@ -166,6 +169,8 @@ def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_thread
     memory, constants = _memory(program, lowered)
     chunk = chunk_of(roles.lengths[LANES])
     nests = plan_nests(lowered.graph, _stores(lowered), roles.lengths, chunk)
+    if nests.count > _NESTS:
+        raise TooLongError(f"there would be {nests.count} nests of loops")
     size, head = lay_out(nests, memory)
     nested = NestEmitter(lowered.graph, memory, nests, chunk)
     ir = module_text(nested, nested.stages, head, constants)

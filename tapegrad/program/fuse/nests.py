@@ -86,6 +86,11 @@ class NestPlan:
         self.memory: dict[Base, tuple[int, str]] = {}
         self.stages: list[Stage] = []
 
+    @property
+    def count(self) -> int:
+        """How many nests there are."""
+        return sum(len(stage.before) + len(stage.chunked) for stage in self.stages)
+
 
 class _Planner:
     def __init__(self, graph: Graph, lengths: dict[int, int], chunk: int) -> None:

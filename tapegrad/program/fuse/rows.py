@@ -75,9 +75,11 @@ def _load_blocks(body: Body, base: tuple[str, int], stride: int, group: list[Nod
         first = group[0].attr[1]
         last_start = body.memory.sizes[base] - 8 - (body.bounds[1] - 1) * stride
         start = min(first, last_start)
+        if first - start >= 8:
+            return  # behind the last eight columns that are within memory for all rows
         block = [node for node in group if start <= node.attr[1] < start + 8]
         group = [node for node in group if node.attr[1] >= start + 8]
-        if len(block) < 3 or first - start >= 8 or not _inside(body, base, stride, start, 8):
+        if len(block) < 3 or not _inside(body, base, stride, start, 8):
             continue
         wanted = sorted({node.attr[1] - start for node in block})
         columns: dict[int, list[str]] = {column: [] for column in wanted}

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-__all__ = ["COMMUTATIVE", "FLOATS", "PREDICATES", "Node", "Refused"]
+__all__ = ["COMMUTATIVE", "FLOATS", "PREDICATES", "Node", "Refused", "TooLongError"]
 
 FLOATS: Final = "df"
 WHOLES: Final = "li"  # int64, int32
@@ -23,6 +23,10 @@ COMMUTATIVE: Final = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
 
 class Refused(Exception):  # noqa: N818  # what a program is, not what went wrong
     """A program cannot be fused: the message says which operation, and why."""
+
+
+class TooLongError(Refused):
+    """A program is too long for one function, whatever its axes are."""
 
 
 class Maker(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
@@ -11,6 +12,11 @@ from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.text import SCALARS, Text, typed
 
 __all__ = ["write"]
+
+#: Stores between fences, which are no instructions. LLVM's scheduler holds each access against all others between two
+#: fences: 5,000 scalars in one block take it a second.
+_STORES: Final = 64
+_FENCE: Final = 'fence syncscope("singlethread") seq_cst'
 
 
 def write(text: Text, memory: Memory, uniform: dict[int, str], nodes: Sequence[Node], stores: Sequence[Store]) -> None:
@@ -28,21 +34,30 @@ def write(text: Text, memory: Memory, uniform: dict[int, str], nodes: Sequence[N
     one = Body(text, memory, 1, uniform)
     if not packs:
         one.compute(nodes)
-        for node, base, offset in stores:
+        for place, (node, base, offset) in enumerate(stores, 1):
             one.store(node, base, offset, 0)
+            _split(text, place)
         return
     writer = _Writer(text, memory, one, packs)
     left = {(base, offset): node for node, base, offset in stores}
-    for lanes, base, offset in runs(stores):
+    for place, (lanes, base, offset) in enumerate(runs(stores), 1):
         writer.compute(lanes)
         body = writer.body(len(lanes))
         body.put_at(writer.vector(lanes), lanes[0].dtype, base, offset, 1, ((body.axis, 1),))
         for lane in range(len(lanes)):
             del left[base, offset + lane]
-    for (base, offset), node in left.items():
+        _split(text, place)
+    for place, ((base, offset), node) in enumerate(left.items(), 1):
         writer.compute((node,))
         writer.scalar(node)
         one.store(node, base, offset, 0)
+        _split(text, place)
+
+
+def _split(text: Text, count: int) -> None:
+    """Write a fence behind some of the stores."""
+    if count % _STORES == 0:
+        text.put(_FENCE)
 
 
 class _Writer:
