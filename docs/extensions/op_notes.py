@@ -22,7 +22,8 @@ def _formulas(one: Name) -> list[str]:
     value, rules = formulas.value(op, names), formulas.derivatives(op, names)
     lines = r" \\[3pt] ".join(text.replace(" = ", " &= ", 1) for text in ((value,) if value else ()) + tuple(rules))
     # Not a block: it stands beside the plot.
-    return [".. rst-class:: op-formula", "", rf":math:`\begin{{aligned}} {lines} \end{{aligned}}`", ""] if lines else []
+    text = rf"   :math:`\begin{{aligned}} {lines} \end{{aligned}}`"
+    return [".. container:: op-formula", "", text, ""] if lines else []
 
 
 def op_notes(one: Name, plots: Path, source: Path) -> list[str]:
