@@ -17,11 +17,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 # Modules that are not named as their packages are.
-PACKAGES = {"llvmlite": "numba", "yaml": "distributed", "dask": "distributed", "sklearn": "scikit-learn"}
+PACKAGES = {
+    "llvmlite": "numba", "yaml": "distributed", "dask": "distributed", "docutils": "sphinx",
+    "sklearn": "scikit-learn", "threadpoolctl": "scikit-learn",
+}  # fmt: skip
 # Extras that programs in a folder may need beside what those of the folder before need.
 FOLDERS = {
     "tapegrad": ("demo", "distributed", "test"),
-    "tests": ("demo", "distributed", "test", "bench", "dev"),
+    "tests": ("demo", "distributed", "test", "bench", "dev", "docs"),
     "bench": ("demo", "distributed", "bench"),
     "docs": ("demo", "docs", "bench"),
     "tools": ("demo", "test", "dev"),
@@ -31,7 +34,8 @@ OPTIONAL = {"casadi", "graphviz", "pytensor"}
 # Programs, and plugins of pytest and of Sphinx: nothing imports them.
 NOT_IMPORTED = {
     "build", "codespell", "expecttest", "mypy", "myst-parser", "numpydoc", "pre-commit", "pydata-sphinx-theme",
-    "pytest-xdist", "ruff", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery", "twine",
+    "pytest-xdist", "ruff", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery",
+    "sphinx-mathjax-offline", "twine",
 }  # fmt: skip
 
 
@@ -55,8 +59,8 @@ def imported(folder: str) -> set[str]:
                 first = node.args[0]
                 found |= {first.value} if isinstance(first, ast.Constant) else set()
     others = {name.split(".")[0] for name in found if not name.startswith("_")} - sys.stdlib_module_names - set(FOLDERS)
-    others = {name for name in others if not (ROOT / folder / f"{name}.py").exists()}
-    return {PACKAGES.get(name, name).lower() for name in others}
+    ours = {path.stem for path in (*(ROOT / folder).glob("*.py"), *(ROOT / "docs").rglob("*.py"))}
+    return {PACKAGES.get(name, name).lower() for name in others - ours}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
