@@ -16,15 +16,15 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-# Modules that are not named as their packages are, or that come with a package that is named.
+# Modules that are not named as their packages are.
 PACKAGES = {
-    "dask": "distributed", "docutils": "sphinx", "llvmlite": "numba", "sklearn": "scikit-learn",
-    "threadpoolctl": "scikit-learn", "yaml": "distributed",
+    "llvmlite": "numba", "yaml": "distributed", "dask": "distributed", "docutils": "sphinx",
+    "sklearn": "scikit-learn", "threadpoolctl": "scikit-learn",
 }  # fmt: skip
 # Extras that programs in a folder may need beside what those of the folder before need.
 FOLDERS = {
     "tapegrad": ("demo", "distributed", "test"),
-    "tests": ("demo", "distributed", "test", "bench", "docs", "dev"),
+    "tests": ("demo", "distributed", "test", "bench", "dev", "docs"),
     "bench": ("demo", "distributed", "bench"),
     "docs": ("demo", "docs", "bench"),
     "tools": ("demo", "test", "dev"),
@@ -59,8 +59,8 @@ def imported(folder: str) -> set[str]:
                 first = node.args[0]
                 found |= {first.value} if isinstance(first, ast.Constant) else set()
     others = {name.split(".")[0] for name in found if not name.startswith("_")} - sys.stdlib_module_names - set(FOLDERS)
-    others -= {path.stem for folder in ("tests", "docs") for path in (ROOT / folder).rglob("*.py")}
-    return {PACKAGES.get(name, name).lower() for name in others}
+    ours = {path.stem for path in (*(ROOT / folder).glob("*.py"), *(ROOT / "docs").rglob("*.py"))}
+    return {PACKAGES.get(name, name).lower() for name in others - ours}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

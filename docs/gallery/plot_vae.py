@@ -44,7 +44,6 @@ for _ in range(80):
         losses.append(step(pixels[batch]).item())
 print(f"minus the evidence lower bound: {losses[0]:.1f} nats at first, {np.mean(losses[-28:]):.1f} at last")
 assert np.mean(losses[-28:]) < 26.0
-
 # %%
 # Where the digits lie, and what the decoder draws for evenly spaced quantiles of the prior.
 fig, (left, right) = plt.subplots(1, 2)
@@ -52,9 +51,10 @@ with tg.no_grad():
     codes = encoder(tg.tensor(pixels))[:, :2].numpy()
     grid = stats.norm.ppf(np.linspace(0.04, 0.96, 12)).astype(np.float32)
     points = np.stack(np.meshgrid(grid, -grid), -1).reshape(-1, 2)
-    drawn = tg.sigmoid(decoder(tg.tensor(points))).numpy().reshape(12, 12, 8, 8)
+    drawn = tg.sigmoid(decoder(tg.tensor(points))).reshape(12, 12, 8, 8)
+    drawn = tg.nn.functional.pad(drawn, (1, 1, 1, 1)).transpose(1, 2).reshape(120, 120).numpy()
 left.scatter(*codes.T, c=digits.target, cmap="tab10", s=6, alpha=0.7)
 left.set(xlabel="first number", ylabel="second number")
-right.imshow(drawn.transpose(0, 2, 1, 3).reshape(96, 96), cmap="Blues")
+right.imshow(drawn, cmap="Blues")
 right.axis("off")
 timing.steps(make, step, pixels[:64])
