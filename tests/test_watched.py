@@ -258,3 +258,20 @@ def test_objects_that_raise_errors_of_their_own() -> None:
 
     space = Namespace()
     assert tg.compile(lambda x: (x * space.weight).sum())(np.ones(3)) == 6.0
+
+
+@pytest.mark.parametrize("name", ["split", "chunk", "unbind"])
+def test_writes_to_one_of_several_views_are_refused_as_in_eager(name: str) -> None:
+    def function(x: Any) -> Any:
+        y = (x * 1.0).reshape(2, 2)
+        part = {"split": lambda: y.split(1), "chunk": lambda: y.chunk(2), "unbind": lambda: y.unbind(0)}[name]()[0]
+        part[0] = 7.0
+        return y * 1.0
+
+    slope = tg.func.grad(lambda x: function(x).sum())
+    values = tg.ones(4, dtype=tg.float64)
+    for own in (slope, tg.compile(slope), function, tg.compile(function)):
+        x = values.clone().requires_grad_(own is not slope)
+        with pytest.raises(RuntimeError, match=r"is a view and is being modified inplace.*multiple views"):
+            own(x)
+    assert tg.compile(function)(values).tolist() == function(values).tolist()

@@ -33,12 +33,11 @@ _OTHER_WAYS: Final = modes.INTERCEPTORS | modes.DISABLED
 
 def owner_of(target: Tensor) -> Tensor | None:
     """Return the tensor that gets a new entry by a write: the target, or its base; None if the short way serves not."""
-    if modes.mode.value & _OTHER_WAYS:
-        return None  # before the data are read: a trace would note that
+    if modes.mode.value & _OTHER_WAYS or target._node.__class__ is not list:
+        return None  # before a look at data, which is a guard where the target is traced
     layout, array = target._layout, target._data
     if (
-        target._node.__class__ is not list
-        or array.__class__ is not np.ndarray
+        array.__class__ is not np.ndarray
         or layout.__class__ is not Layout
         or (not layout.contiguous and 0 in layout.strides)  # which `expand` has stretched
     ):

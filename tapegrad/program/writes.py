@@ -72,6 +72,8 @@ class Writes(Views):
         enabled = modes.is_grad_enabled()
         if enabled and (target._node is not None or operand._node is not None):
             check_leaf(target)
+            if hasattr(target, "_part_of"):
+                raise errors.part_written(*target._part_of)
             view = self.view_of(target)
             if view is not None and isinstance(view.root._node, Leaf) and self.has_history(target):
                 raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
