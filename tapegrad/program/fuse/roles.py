@@ -23,6 +23,8 @@ __all__ = ["Roles", "roles_of"]
 
 
 _SINGLE: Final = 4000  # elements of all values that are not along one long axis: below it, the rest is scalars
+_AT_ONCE: Final = 1 << 16  # elements along all axes: below it, a value is no more than what is computed at once
+_LANES: Final = 8  # so long is an axis in vectors at least
 _SUMS: Final = 256  # and so many reductions along it
 
 Axes = tuple[int | None, ...]
@@ -163,6 +165,9 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
                     rolled.append(root)
                     single = False
     rolled.sort(key=lambda root: -lengths[root])
+    if not single and not batches and math.prod([lengths[root] for root in rolled]) <= _AT_ONCE:
+        beside = _elements_side_by_side(program, classes)
+        rolled.sort(key=lambda root: -beside[root] if lengths[root] >= _LANES else 0)
     numbers = {root: axis for axis, root in enumerate(rolled)}
     axes: dict[int, Axes] = {}
     of_batches: dict[int, Axes] = {}
@@ -182,6 +187,24 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
     spans = {axis: lengths[root] for root, axis in numbers.items()}
     spans.update({len(numbers) + axis: length for axis, length in list(spans.items())})
     return Roles(axes, of_batches, spans, single, len(numbers) == 1)
+
+
+def _elements_side_by_side(program: Program, classes: _Classes) -> Counter[tuple[int, int]]:
+    """Return how many elements of inputs and outputs are neighbours in memory, by classes; of those summed up, none."""
+    found: Counter[tuple[int, int]] = Counter()
+    for number in {*program.inputs, *program.outputs}:
+        layout = program.layouts[number]
+        strides = [(stride, place) for place, stride in enumerate(layout.strides) if layout.shape[place] > 1 and stride]
+        if strides:
+            found[classes.find((number, min(strides)[1]))] += math.prod(layout.shape)
+    for entry in program.entries:
+        if entry.op.name == "matmul" or entry.op.family == "reduction":
+            operand, result = entry.operands[0], entry.results[0]
+            kept = {classes.find((result, place)) for place in range(program.layouts[result].ndim)}
+            for place in range(program.layouts[operand].ndim):
+                if classes.find((operand, place)) not in kept:
+                    found[classes.find((operand, place))] = 0
+    return found
 
 
 def _dim_of(batch: int) -> tuple[int, int]:
