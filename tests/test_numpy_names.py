@@ -59,7 +59,8 @@ def results(function: Callable[..., Any], name: str, first: Any, **arguments: An
     if name == "glu":
         first = np.concatenate([first, first])
     out = function(first, **ARGUMENTS.get(name, {}) | arguments)
-    return [np.asarray(part.detach().numpy()) for part in (out if isinstance(out, tuple) else (out,))]
+    parts = out if isinstance(out, tuple) else (out,)
+    return [part.detach().numpy() if isinstance(part, tg.Tensor) else np.asarray(part) for part in parts]
 
 
 def value_of(name: str, ours: str) -> Any:

@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY
-from tapegrad.ops.splitting import index_at
 from tapegrad.ops.table.index_values import index_values
 from tapegrad.ops.table.op import xp
 from tapegrad.tensor import Tensor, from_array
@@ -60,6 +59,8 @@ def counts(x: Tensor, weights: Tensor, length: int) -> Tensor:
 
 def corrections(x: Tensor, jump: float, axis: int, period: float) -> Tensor:
     """Return what is added to angles so that they have no jumps; see `numpy.unwrap`."""
+    from tapegrad.ops.splitting import index_at  # an import of tapegrad loads this file, and does without that
+
     own = x.detach()
     step = own[index_at(axis, slice(1, None))] - own[index_at(axis, slice(None, -1))]
     rest = xp.remainder(step + period / 2, period) - period / 2

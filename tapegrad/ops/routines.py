@@ -124,4 +124,5 @@ def _inverted(a: Any) -> Any:
     by_columns = a.flags.f_contiguous
     packed, pivots = _factors(a if by_columns else a.T)
     found, _ = routine("getri", a.dtype)(packed, pivots, 64 * len(packed), 1)
+    found += 0.0  # getri leaves -0.0 where NumPy and PyTorch, which solve with the identity, have 0.0
     return np.ascontiguousarray(found) if by_columns else found.T
