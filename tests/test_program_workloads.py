@@ -143,7 +143,7 @@ def test_records_and_tables() -> None:
 def test_command(capfd: pytest.CaptureFixture[str]) -> None:
     (_, firsts), is_right = run_programs(["schools"], ["torch"], rounds=1, quick=True)
     assert is_right
-    assert firsts.rows[0][-1].rstrip("s").endswith(" call")
+    assert firsts.rows[0][-2].rstrip("s").endswith(" call")
     printed = capfd.readouterr().out
     assert "measured:    schools" in printed
     assert "geometric mean" in printed
