@@ -36,7 +36,8 @@ class Roles:
     Attributes
     ----------
     axes : dict
-        By numbers of values. The longest class is axis 0.
+        By numbers of values. Axis 0, which vectors lie along, is the longest class, or the one whose elements are
+        neighbours in memory.
     of_batches : dict
         The axes of the batches that each value is an item of.
     lengths : dict
@@ -131,13 +132,8 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
         return sum(count * unrolled(dims, roots) for dims, count in values.items())
 
     longs = set(rolled)
-    sums = 0
-    for entry in program.entries:
-        if entry.op.name == "matmul" or entry.op.family == "reduction":
-            operand, result = entry.operands[0], entry.results[0]
-            kept = {classes.find((result, place)) for place in range(layouts[result].ndim)}
-            if any(classes.find((operand, place)) in longs - kept for place in range(layouts[operand].ndim)):
-                sums += unrolled(dims_of(result), longs)
+    summed = [(entry.results[0], _summed(classes, program, entry)) for entry in program.entries]
+    sums = sum(unrolled(dims_of(result), longs) for result, own in summed if own & longs)
     single = (
         sums <= _SUMS
         and scalars(rolled) <= _SINGLE
@@ -166,8 +162,9 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
                     single = False
     rolled.sort(key=lambda root: -lengths[root])
     if not single and not batches and math.prod([lengths[root] for root in rolled]) <= _AT_ONCE:
-        beside = _elements_side_by_side(program, classes)
-        rolled.sort(key=lambda root: -beside[root] if lengths[root] >= _LANES else 0)
+        beside = _elements_side_by_side(classes, program)
+        barred = {root for _, own in summed for root in own} | {root for root in rolled if lengths[root] < _LANES}
+        rolled.sort(key=lambda root: 0 if root in barred else -beside[root])
     numbers = {root: axis for axis, root in enumerate(rolled)}
     axes: dict[int, Axes] = {}
     of_batches: dict[int, Axes] = {}
@@ -189,21 +186,25 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
     return Roles(axes, of_batches, spans, single, len(numbers) == 1)
 
 
-def _elements_side_by_side(program: Program, classes: _Classes) -> Counter[tuple[int, int]]:
-    """Return how many elements of inputs and outputs are neighbours in memory, by classes; of those summed up, none."""
+def _summed(classes: _Classes, program: Program, entry: Entry) -> set[tuple[int, int]]:
+    """Return the classes along which an operation sums up, or reduces otherwise."""
+    if entry.op.name != "matmul" and entry.op.family != "reduction":
+        return set()
+    operand, kept = (
+        {classes.find((number, place)) for place in range(program.layouts[number].ndim)}
+        for number in (entry.operands[0], entry.results[0])
+    )
+    return operand - kept
+
+
+def _elements_side_by_side(classes: _Classes, program: Program) -> Counter[tuple[int, int]]:
+    """Return how many elements of inputs and outputs are neighbours in memory, by classes."""
     found: Counter[tuple[int, int]] = Counter()
     for number in {*program.inputs, *program.outputs}:
         layout = program.layouts[number]
         strides = [(stride, place) for place, stride in enumerate(layout.strides) if layout.shape[place] > 1 and stride]
         if strides:
             found[classes.find((number, min(strides)[1]))] += math.prod(layout.shape)
-    for entry in program.entries:
-        if entry.op.name == "matmul" or entry.op.family == "reduction":
-            operand, result = entry.operands[0], entry.results[0]
-            kept = {classes.find((result, place)) for place in range(program.layouts[result].ndim)}
-            for place in range(program.layouts[operand].ndim):
-                if classes.find((operand, place)) not in kept:
-                    found[classes.find((operand, place))] = 0
     return found
 
 
