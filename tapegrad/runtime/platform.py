@@ -12,6 +12,7 @@ part                    without it
 ``owners``              nobody asks to whom a cache folder belongs, as other users cannot write to it
 ``vector_names``        LLVM does not vectorise loops with calls of functions of `tapegrad.vmath`
 ``x86``                 no instruction is asked for by its name: fences and scaling by powers of 2 are LLVM's
+                        (without ``fenv`` too, floating errors are not told)
 ======================= =============================================================================================
 
 ``TAPEGRAD_WITHOUT=hugepages,fork`` leaves parts out, so that tests run the fallbacks where the parts are there.
