@@ -24,7 +24,7 @@ int64 = long = np.dtype(np.int64)
 bool_ = bool = np.dtype(np.bool_)
 
 _default_dtype: np.dtype = np.dtype(np.float64)
-_ALLOWED = dict.fromkeys((float32, float64, complex64, complex128, bool, int8, int16, int32, int64, uint8))
+_ALLOWED = {dtype: dtype for dtype in (float32, float64, complex64, complex128, bool, int8, int16, int32, int64, uint8)}
 
 
 #: Functions that are called when the default dtype has changed.
@@ -82,6 +82,15 @@ def check_dtype(dtype: np.dtype) -> None:
             f"can't make a tensor of dtype {dtype}; the supported types are {', '.join(map(str, _ALLOWED))}. "
             f"Convert the array first"
         )
+
+
+def the_one(dtype: np.dtype) -> np.dtype:
+    """Return the object that stands for a dtype. NumPy has others that are equal, e.g. of arrays that were unpickled.
+
+    >>> the_one(np.dtype(np.float64).newbyteorder("=")) is float64
+    True
+    """
+    return _ALLOWED.get(dtype, dtype)
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:

@@ -1,5 +1,6 @@
 """The entry of programs: which arguments machine code gets, what comes back, and what is left to Python."""
 
+import pickle
 import threading
 
 import numpy as np
@@ -170,6 +171,15 @@ def test_other_arguments_go_to_python(what):
     assert out[2] == {}
     assert len(out[1]) == len(args)
     assert all(one is other for one, other in zip(out[1], args, strict=True))
+
+
+def test_arrays_of_other_dtype_objects_are_served():
+    """An array that another process sent has a dtype of its own, which equals NumPy's."""
+    sent = pickle.loads(pickle.dumps(np.ones(3)))
+    assert sent.dtype is not np.dtype(np.float64)
+    call = entry_of(of_squares(3))
+    assert not is_missed(call(np.ones(3)))
+    assert not is_missed(call(sent))
 
 
 @pytest.mark.parametrize("what", UNFIT_TENSORS)

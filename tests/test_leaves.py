@@ -222,6 +222,18 @@ def test_deepcopy_and_pickle_of_leaves(T):
         copy.deepcopy(x * 2)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "int64", "bool"])
+def test_tensors_have_the_dtype_object_that_stands_for_a_dtype(dtype):
+    """Layouts are found by equal dtypes: the first array of a layout must not give all others its dtype object."""
+    array = pickle.loads(pickle.dumps(np.ones((2, 5, 3), dtype)))
+    assert array.dtype is not np.dtype(dtype)
+    T = tapegrad
+    for x in (T.tensor(array), T.from_numpy(array), T.as_tensor(array), T.tensor(np.ones((2, 5, 3), dtype))):
+        assert x.dtype is np.dtype(dtype)
+        assert x.to(np.dtype(dtype)) is x
+    assert T.from_numpy(np.ones(3, np.longlong)).long().dtype is T.int64
+
+
 # Arrays and numbers -------------------------------------------------------------------------------------------------
 
 

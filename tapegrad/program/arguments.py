@@ -139,10 +139,16 @@ def is_off(runtime: Runtime) -> int:
     return 1 if enabled == runtime.false else 0
 
 
+def is_same_dtype(one: Object, other: Object) -> int:
+    """Whether dtypes are the same object, or equal ones, as unpickled arrays have."""
+    # The fourth word of NumPy's `PyArray_Descr`: kind, character, byte order and number of the type.
+    return 1 if one == other or Array[int](one)[3] == Array[int](other)[3] else 0
+
+
 def has_form(wanted: InputFields, array: NDArray) -> int:
     """Whether an array has the dtype and the shape of an input, and stands row by row."""
     both = C_CONTIGUOUS | ALIGNED
-    if array.dtype != wanted.dtype or array.ndim != wanted.ndim or array.flags & both != both:
+    if array.ndim != wanted.ndim or array.flags & both != both or is_same_dtype(array.dtype, wanted.dtype) == 0:
         return 0
     for dim in range(wanted.ndim):
         if array.shape[dim] != wanted.shape[dim]:

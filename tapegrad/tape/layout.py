@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import errors
+from tapegrad import dtypes, errors
 from tapegrad.pass_modes import is_inference_mode_enabled
 from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
@@ -215,7 +215,8 @@ def _make(key: Key) -> Layout:
         reference = _layouts.get(key)
         layout = reference() if reference is not None else None
         if layout is None:  # another thread may have been faster
-            layout = Layout(*key)
+            shape, strides, dtype, inline, weak = key
+            layout = Layout(shape, strides, dtypes.the_one(dtype), inline, weak)
             interned = _Interned(layout, _dead.append)
             interned.key = key
             _layouts[key] = interned
