@@ -136,10 +136,22 @@ def set_default_device(device: DeviceLike) -> None:
     ------
     AssertionError, NotImplementedError
         If it is another device.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.set_default_device("cpu")
     """
     check_device(device)
 
 
 def get_default_device() -> device:
-    """Return the CPU."""
+    """Return the CPU.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.get_default_device()
+    device(type='cpu')
+    """
     return CPU

@@ -32,7 +32,14 @@ on_change: list[Callable[[], None]] = []
 
 
 def default_dtype() -> np.dtype:
-    """Return the dtype that Python floats get; float64 unless `set_default_dtype` changed it."""
+    """Return the dtype that Python floats get; float64 unless `set_default_dtype` changed it.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.get_default_dtype()
+    dtype('float64')
+    """
     return _default_dtype
 
 

@@ -64,7 +64,17 @@ _FIND_IT: Final = (
 
 
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):
-    """The error of a matrix without inverse, factors or eigenvalues: NumPy's class, and a RuntimeError as PyTorch's."""
+    """The error of a matrix without inverse, factors or eigenvalues: NumPy's class, and a RuntimeError as PyTorch's.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> try:
+    ...     tg.linalg.inv(tg.zeros(2, 2))
+    ... except tg.linalg.LinAlgError:
+    ...     print("singular")
+    singular
+    """
 
 
 def part_written(function: str, number: int) -> RuntimeError:

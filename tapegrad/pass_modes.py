@@ -21,7 +21,15 @@ _local: Final = _Local()
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this thread is in `inference_mode`."""
+    """Whether this thread is in `inference_mode`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.inference_mode():
+    ...     print(tg.is_inference_mode_enabled())
+    True
+    """
     return _local.inference
 
 
@@ -48,12 +56,26 @@ def checks() -> bool | None:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether this thread is in anomaly mode: see `tapegrad.autograd.detect_anomaly`."""
+    """Whether this thread is in anomaly mode: see `tapegrad.autograd.detect_anomaly`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.is_anomaly_enabled()
+    False
+    """
     return checks() is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode looks for nan."""
+    """Whether anomaly mode looks for nan.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.is_anomaly_check_nan_enabled()
+    True
+    """
     return checks() is not False
 
 

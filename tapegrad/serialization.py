@@ -96,6 +96,16 @@ def load(f: File, map_location: Any = None, *_: Any, weights_only: bool = True, 
     Examples
     --------
     See `save`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> tg.save({"weight": tg.ones(2)}, file)
+    >>> _ = file.seek(0)
+    >>> tg.load(file)
+    {'weight': tensor([1., 1.])}
     """
     from zipfile import BadZipFile, ZipFile
 

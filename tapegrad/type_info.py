@@ -53,7 +53,14 @@ class memory_format:  # noqa: N801  # PyTorch's name
 
 
 class layout(memory_format):  # noqa: N801  # PyTorch's name
-    """How elements are kept: all tensors are dense, which PyTorch calls strided."""
+    """How elements are kept: all tensors are dense, which PyTorch calls strided.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2).layout is tg.strided
+    True
+    """
 
 
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")

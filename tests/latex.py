@@ -35,7 +35,7 @@ RELATIONS = {
     r"\ge": np.greater_equal,
     r"\ne": np.not_equal,
 }
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"\\operatorname\{[\w\\]+\}'?|\\bar\{\w\}|\\log\\Gamma|\\psi'|\\text\{[^}]*\}|\\[a-zA-Z]+|\\\\|[A-Z]{3,}|\d+(?:\.\d+)?|\S"
 )
 _SPELT = {
@@ -48,13 +48,13 @@ def evaluate(text: str, known: Mapping[str, Any]) -> Any:
     """Return the value of a formula; `known` has the values of its letters."""
     for written, meant in _SPELT.items():
         text = text.replace(written, meant)
-    reader = _Reader(_TOKEN.findall(text), known)
+    reader = Reader(TOKEN.findall(text), known)
     value = reader.sum()
     assert reader.next is None, f"{text}: {reader.tokens} are left"
     return value
 
 
-class _Reader:
+class Reader:
     def __init__(self, tokens: list[str], known: Mapping[str, Any]) -> None:
         self.tokens, self.known = tokens, known
 
@@ -86,6 +86,7 @@ class _Reader:
             ")",
             "}",
             ",",
+            "]",
             "&",
             r"\\",
             "/",

@@ -146,10 +146,12 @@ def test_a_leaf_does_not_keep_the_tape():
     y.sum().backward(retain_graph=True)
     del y
     assert saved() is not None
-    references = sys.getrefcount(entry)
+    alone: list[object] = []
+    references = sys.getrefcount(entry), sys.getrefcount(alone)  # what a call adds depends on the version of Python
     del entry
     assert saved() is None
-    assert (x.grad is not None, references) == (True, 2)
+    assert x.grad is not None
+    assert references[0] == references[1]
 
 
 def test_leaf_records_are_used_again():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 import operator
@@ -15,6 +16,7 @@ import pytest
 import scipy.special
 
 import tapegrad as tg
+from docs.extensions import public_names
 from tapegrad.ops.table import scope
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import Op, op_table, xp
@@ -320,3 +322,30 @@ def test_no_name_is_declared_missing_that_is_here() -> None:
     for name in scope.OUT_OF_SCOPE:
         assert not any(name in names_in(namespace) for namespace in NAMESPACES), name
         assert name == "names" or not hasattr(tg.Tensor, name), name
+
+
+# Without an example of their own: what has that of another function, and what programs do not call.
+DERIVED = re.compile(r"Compute `\w+` in|Give the tensor the shape of what|`\w+`, by its older name")
+NOT_CALLED = {
+    "Tensor.cuda", "autograd.function.BackwardCFunction", "autograd.function.FunctionCtx",
+    "autograd.function.InplaceFunction", "autograd.set_strong_zero", "program.Guard", "testing.OpSample",
+}  # fmt: skip
+
+
+def test_each_public_name_has_an_example() -> None:
+    without = {
+        one.short
+        for one in public_names.names()
+        if callable(one.value) and ">>>" not in (one.value.__doc__ or "") and not DERIVED.match(one.value.__doc__ or "")
+    }
+    assert without == NOT_CALLED
+
+
+def test_examples_of_functions_that_are_made_from_lists_run() -> None:
+    """Doctest finds no function that stands in no module."""
+    runner, parser = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE), doctest.DocTestParser()
+    texts = {one.short: one.value.__doc__ or "" for one in public_names.names()}
+    for name in ("is_sparse", "is_mps", "cpu", "share_memory_", "new_zeros", "new_empty", "is_contiguous", "uniform_"):
+        test = parser.get_doctest(texts[f"Tensor.{name}"], {}, name, None, None)
+        assert test.examples, name
+        assert not runner.run(test).failed, name

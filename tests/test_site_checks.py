@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ FINE = f"""{HEAD}<body><h1 id="top">Fine</h1><a href="#top">up</a> <a href="othe
 <a href="folder/">folder</a> <a href="https://example.org/absent">elsewhere</a></body></html>"""
 SEARCH = f"""{HEAD}<body><form action="search.html"><input name="q"></form><ul class="search"></ul><script>
 const q = new URLSearchParams(location.search).get("q");
-if (q && q !== "index_add")
-    document.querySelector("ul").innerHTML = `<li><a href="other.html">${{q}}</a></li>`;
-</script></body></html>"""
+const places = PLACES, target = q === "cholesky" ? "other.html" : places[q];
+if (q && q !== "power")
+    document.querySelector("ul").innerHTML = `<li><a href="${{target}}">${{q}}</a></li>`;
+</script></body></html>""".replace("PLACES", json.dumps(browser_check.SEARCHED))
 
 
 @pytest.fixture
@@ -52,5 +54,7 @@ def test_pages_in_a_browser(site: Path, monkeypatch: pytest.MonkeyPatch, tmp_pat
     for part in ("broken image", "phone, dark: too wide: 7", "console: told", "script: raised", "no http://127.0.0.1"):
         assert part in text
     assert "desktop" not in text
-    assert [fault for fault in faults if fault.startswith("search")] == ["search: index_add is not found"]
+    assert [fault for fault in faults if fault.startswith("search")] == [
+        f"search: {words} does not lead to {browser_check.SEARCHED[words]}" for words in ("cholesky", "power")
+    ]
     assert (tmp_path / "folder_index.phone.dark.png").stat().st_size > 1000

@@ -148,7 +148,8 @@ def _path_in_numpy(function: Any) -> str:
 
 
 @functools.cache
-def _numpy_names() -> dict[str, list[str]]:
+def numpy_names() -> dict[str, list[str]]:
+    """Return the names in NumPy and SciPy of our functions, by the functions' paths."""
     found: dict[str, list[str]] = {}
     for name, one in (*ufuncs(), *numpy_functions()):
         found.setdefault(one.path, []).append(name)
@@ -159,5 +160,5 @@ def also(one: Name) -> str:
     """Return a sentence on the further names of a function, or nothing."""
     parts = [f"``{path.replace('tapegrad.', 'tg.', 1)}``" for path in one.aliases if not path.startswith(METHOD)]
     parts += [f"``x.{path.rpartition('.')[2]}()``" for path in methods_of(one)]
-    parts += [f"``{name}``" for name in _numpy_names().get(one.path, ())]
+    parts += [f"``{name}``" for name in numpy_names().get(one.path, ())]
     return f"Also {', '.join(parts)}." if parts else ""

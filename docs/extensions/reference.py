@@ -66,7 +66,10 @@ class Operations(SphinxDirective):
         return parsed
 
     def _note_aliases(self, one: Name, parsed: Iterable[nodes.Node]) -> None:
-        """Give a description the anchors of its further names, which the search finds if they are new words."""
+        """Give a description the anchors of its further names, which the search finds if they are new words.
+
+        NumPy's and SciPy's names lead to it too: who searches for ``np.sin`` types both words.
+        """
         described = [
             signature
             for node in parsed
@@ -85,6 +88,8 @@ class Operations(SphinxDirective):
             kind, is_known = domain.objects[one.path].objtype, last.rstrip("_") in seen
             domain.note_object(path, kind, path, is_known, location=described[0])
             seen.add(last)
+        for name in name_tables.numpy_names().get(one.path, ()):
+            domain.note_object(name, domain.objects[one.path].objtype, one.path, location=described[0])
 
 
 def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:

@@ -17,7 +17,15 @@ _observers: list[Observer] = []
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """Switch anomaly mode on or off; see `detect_anomaly`."""
+    """Switch anomaly mode on or off; see `detect_anomaly`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.autograd.set_detect_anomaly(True):
+    ...     print(tg.is_anomaly_enabled())
+    True
+    """
     was_enabled = is_anomaly_enabled()
     set_checks(check_nan if enabled else None)
     if enabled and not was_enabled:
@@ -43,6 +51,13 @@ class set_detect_anomaly:
     mode : bool
     check_nan : bool
         Raise an error where a backward pass makes a nan.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.autograd.set_detect_anomaly(True):
+    ...     print(tg.is_anomaly_enabled())
+    True
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:

@@ -26,7 +26,17 @@ _local = threading.local()
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A tensor, and its tangent; None if it has none."""
+    """A tensor, and its tangent; None if it has none.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> from tapegrad.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     x = forward_ad.make_dual(tg.tensor(2.0), tg.tensor(1.0))
+    ...     print(forward_ad.unpack_dual(x**2).tangent)
+    tensor(4.)
+    """
 
     primal: Tensor
     tangent: Tensor | None
@@ -43,6 +53,16 @@ def enter_dual_level() -> int:
     ------
     RuntimeError
         If the thread is inside it: dual levels do not nest.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> from tapegrad.autograd import forward_ad
+    >>> level = forward_ad.enter_dual_level()
+    >>> x = forward_ad.make_dual(tg.tensor(2.0), tg.tensor(1.0))
+    >>> forward_ad.unpack_dual(x**2).tangent
+    tensor(4.)
+    >>> forward_ad.exit_dual_level()
     """
     if _level() is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment; tapegrad.func.jvp nests")
@@ -60,6 +80,13 @@ def exit_dual_level(*, level: int | None = None) -> None:
     ------
     RuntimeError
         If the thread is not inside a level, or another one is named.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> from tapegrad.autograd import forward_ad
+    >>> level = forward_ad.enter_dual_level()
+    >>> forward_ad.exit_dual_level()
     """
     current = _level()
     if current is None:

@@ -60,7 +60,16 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Note a write to tensors that was made in a way that is not noticed, e.g. through NumPy."""
+    """Note a write to tensors that was made in a way that is not noticed, e.g. through NumPy.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.ones(2)
+    >>> tg.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
     for own in (tensor,) if isinstance(tensor, Tensor) else tensor:
         versions.note(own._array())
 

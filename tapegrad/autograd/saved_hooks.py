@@ -139,6 +139,16 @@ class save_on_cpu(saved_tensors_hooks):
     pin_memory : bool
     device_type : str
         Without meaning here.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.ones(2, requires_grad=True)
+    >>> with tg.autograd.graph.save_on_cpu():
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 2.])
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -193,6 +203,16 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     ------
     RuntimeError
         If there are hooks already.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.ones(2, requires_grad=True)
+    >>> with tg.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 2.])
     """
     if _local.active:
         raise RuntimeError(error_message)

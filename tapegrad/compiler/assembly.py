@@ -100,10 +100,11 @@ def _names(plain: str, both: str) -> frozenset[str]:
 # and what LLVM adds on macOS and on Windows: `tapegrad.compiler.cache` resolves them by name.
 ALLOWED = _names(
     "memset memcpy memmove memcmp bcmp bzero feclearexcept feraiseexcept fetestexcept "
-    "Py_IncRef Py_DecRef _Py_Dealloc PyType_GenericAlloc PyList_New PyList_Append PyBytes_FromStringAndSize "
-    "PyLong_AsSsize_t PyLong_AsLongLongAndOverflow PyLong_FromSsize_t PyNumber_Add PyNumber_Float PyObject_Vectorcall "
-    "PyEval_SaveThread PyEval_RestoreThread PyErr_ExceptionMatches PyErr_Clear PyObject_GetItem PyWeakref_NewRef "
-    "PyCFunction_NewEx memset_pattern4 memset_pattern8 memset_pattern16 __chkstk _fltused",
+    "Py_IncRef Py_DecRef _Py_Dealloc PyType_GenericAlloc PyList_New PyTuple_New PyList_Append "
+    "PyBytes_FromStringAndSize PyLong_AsSsize_t PyLong_AsLongLongAndOverflow PyLong_FromSsize_t PyNumber_Add "
+    "PyNumber_Float PyObject_Vectorcall PyEval_SaveThread PyEval_RestoreThread PyErr_ExceptionMatches PyErr_Clear "
+    "PyObject_GetItem PyWeakref_NewRef PyCFunction_NewEx memset_pattern4 memset_pattern8 memset_pattern16 __chkstk "
+    "_fltused",
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
     "fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 logb modf nearbyint "
     "nextafter pow remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc",

@@ -129,6 +129,8 @@ def _constant(value: Any) -> bytes:
         body = b"".join(map(_constant, value))
     elif isinstance(value, frozenset):
         body = b"".join(sorted(map(_constant, value)))
+    elif isinstance(value, slice):  # a constant of code since Python 3.14
+        body = _constant((value.start, value.stop, value.step))
     elif value is None or value is ... or isinstance(value, (bool, int, float, complex, str, bytes)):
         body = repr(value).encode("utf-8", "surrogatepass")
     else:

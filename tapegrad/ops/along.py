@@ -152,7 +152,11 @@ softmax = _normalising(
     _softmax_by_numpy,
     lambda ct, out, dim: out * (ct - xp.sum(ct * out, dim, True)),
     lambda x, dim: np.exp(_log_softmax_oracle(x, dim)),
-    """Exponentials along a dimension, divided by their sum, so that results sum to 1.
+    r"""Exponentials along a dimension, divided by their sum, so that results sum to 1.
+
+    Notes
+    -----
+    Derivative: :math:`\bar x_i = y_i (\bar y_i - \sum_j \bar y_j y_j)`.
 
     Examples
     --------
@@ -166,7 +170,11 @@ log_softmax = _normalising(
     _log_softmax_by_numpy,
     lambda ct, out, dim: ct - xp.exp(out) * xp.sum(ct, dim, True),
     _log_softmax_oracle,
-    """Logarithm of `softmax`, computed so that nothing overflows or cancels.
+    r"""Logarithm of `softmax`, computed so that nothing overflows or cancels.
+
+    Notes
+    -----
+    Derivative: :math:`\bar x_i = \bar y_i - e^{y_i} \sum_j \bar y_j`.
 
     Examples
     --------
@@ -212,7 +220,7 @@ def _logsumexp_of_complex(x: Tensor, dim: int | tuple[int, ...], keepdim: bool) 
     errors=(out_of_range("logsumexp"),),
 )
 def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Any:
-    """Logarithm of the sum of exponentials, computed so that nothing overflows.
+    r"""Logarithm of the sum of exponentials, computed so that nothing overflows.
 
     Parameters
     ----------
@@ -232,7 +240,7 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
 
     Notes
     -----
-    Derivative: the softmax; 0 where all elements are -inf (PyTorch: nan).
+    Derivative: the softmax, :math:`\bar x_i = \bar y e^{x_i - y}`; 0 where all elements are -inf (PyTorch: nan).
 
     Examples
     --------

@@ -112,7 +112,14 @@ sign = unary(
 @public(method=True, inplace=True, common=docs.UNARY)
 @composite((Sample(((),)), Sample(((2, 3),))), lambda input: (input / np.abs(input)).astype(input.dtype))
 def sgn(input: Any) -> Tensor:
-    """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
+    """Sign; :math:`x/|x|` for complex numbers, 0 at 0.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.sgn(tg.tensor([3 + 4j, -2.0]))
+    tensor([ 0.6000+0.8000j, -1.0000+0.0000j])
+    """
     if is_complex(input):
         size = abs(input)
         zero = eq(size, 0.0)

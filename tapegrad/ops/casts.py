@@ -163,7 +163,14 @@ def to(
     lambda input, other: input.astype(other.dtype),
 )
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return the tensor converted to the dtype of another."""
+    """Return the tensor converted to the dtype of another.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.tensor([1.5, 2.5]).type_as(tg.tensor([1])).dtype
+    dtype('int64')
+    """
     return cast(input, other.dtype)
 
 
@@ -186,6 +193,12 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     ------
     ValueError
         If there is no type of that name.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2).type(), tg.ones(2).type(tg.float32).dtype
+    ('torch.DoubleTensor', dtype('float32'))
     """
     if dtype is None:
         return f"torch.{TORCH_NAMES[input.dtype.name]}Tensor"

@@ -81,7 +81,8 @@ prod = reduction(
     >>> x.grad.tolist()
     [0.0, 10.0, 0.0]
     """,
-    derivative="for each element the product of the others, without a division: it is right where elements are zero.",
+    derivative=r""":math:`\bar x_i = \bar y \prod_{j \ne i} x_j`, the product of the others, without a division: it is
+    right where elements are zero.""",
     dtype_of=accumulator,
     samples=(
         *REDUCTION_SAMPLES, *EMPTY_SAMPLES, Sample(((2, 5),), {"dim": 0}),
@@ -121,7 +122,7 @@ def _cumsum_rule(ct: Any, dim: Dims) -> Any:
     common=docs.ALONG,
 )
 def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Bound:
-    """Cumulative sums along a dimension: of each element and those before it.
+    r"""Cumulative sums along a dimension: of each element and those before it.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Bound:
 
     Notes
     -----
-    Derivative: cumulative sums of the cotangent, from the end.
+    Derivative: cumulative sums of the cotangent, from the end, :math:`\bar x_i = \sum_{j \ge i} \bar y_j`.
 
     Examples
     --------

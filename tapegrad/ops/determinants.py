@@ -184,8 +184,9 @@ def det(A: Any) -> Bound:
 
     Notes
     -----
-    Derivative: the cofactors, :math:`\det(A) A^{-H}`; of singular matrices they are computed from singular values
-    (N. J. Higham, "What Is the Adjugate of a Matrix?", 2020).
+    Derivative: the cofactors, with :math:`y = \det A` that is :math:`\bar A = \bar y\, y^* A^{-H}` (Giles 2008, 2.2.4);
+    of singular matrices they are computed from singular values (N. J. Higham, "What Is the Adjugate of a Matrix?",
+    2020).
 
     Examples
     --------
@@ -260,7 +261,7 @@ def slogdet(A: Any) -> Bound:
 
     Notes
     -----
-    Derivative of the logarithm: :math:`A^{-H}`.
+    Derivative, by the logarithm: :math:`\bar A = \bar y A^{-H}` (Giles 2008, 2.2.5).
 
     Examples
     --------

@@ -83,10 +83,16 @@ def _extreme(name: str, function: np.ufunc, doc: str, derivative: str) -> Reduct
 
 
 amax = _extreme(
-    "amax", np.maximum, "Largest element; nan if there is one.", "1 for the largest; elements that tie share it evenly."
+    "amax",
+    np.maximum,
+    "Largest element; nan if there is one.",
+    r"1 for the largest; elements that tie share it evenly, :math:`\bar x_i = \bar y [x_i = y] / \sum_j [x_j = y]`.",
 )
 amin = _extreme(
-    "amin", np.minimum, "Smallest element; nan if there is one.", "1 for the smallest; those that tie share it evenly."
+    "amin",
+    np.minimum,
+    "Smallest element; nan if there is one.",
+    r"1 for the smallest; elements that tie share it evenly, :math:`\bar x_i = \bar y [x_i = y] / \sum_j [x_j = y]`.",
 )
 
 _POSITION_SAMPLES = (

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tapegrad.devices import CPU, not_here
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public
 from tapegrad.tape import versions
@@ -15,7 +13,6 @@ from tapegrad.tape.graph import edge_of
 from tapegrad.tape.layout import InferenceLayout, has_no_gaps
 from tapegrad.tape.views import renewed, root_of
 from tapegrad.tensor import Tensor
-from tapegrad.type_info import strided
 
 
 @public()
@@ -159,25 +156,55 @@ def is_same_size(input: Any, other: Any) -> bool:
 
 @public(namespaces=(), method=True)
 def is_contiguous(input: Tensor) -> bool:
-    """Whether the elements lie in memory in their order."""
+    """Whether the elements lie in memory in their order.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.ones(2, 3)
+    >>> x.is_contiguous(), x.T.is_contiguous()
+    (True, False)
+    """
     return has_no_gaps(input._layout)
 
 
 @public(namespaces=(), method=True)
 def nelement(input: Tensor) -> int:
-    """Return the number of elements."""
+    """Return the number of elements.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2, 3).nelement()
+    6
+    """
     return input.numel()
 
 
 @public(namespaces=(), method=True)
 def ndimension(input: Tensor) -> int:
-    """Return the number of dimensions."""
+    """Return the number of dimensions.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2, 3).ndimension()
+    2
+    """
     return input.ndim
 
 
 @public(namespaces=(), attribute=True)
 def _version(input: Tensor) -> int:
-    """Return how often the memory was written to in place; views and `detach` share it."""
+    """Return how often the memory was written to in place; views and `detach` share it.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.ones(2)
+    >>> x.add_(1.0).mul_(2.0)._version
+    2
+    """
     if is_inference(input):
         raise RuntimeError("Inference tensors do not track version counter.")
     return versions.version(input._array())
@@ -185,141 +212,111 @@ def _version(input: Tensor) -> int:
 
 @public(namespaces=(), attribute=True)
 def output_nr(input: Tensor) -> int:
-    """Return which result of its `grad_fn` the tensor is, counted from 0."""
+    """Return which result of its `grad_fn` the tensor is, counted from 0.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([3.0, 1.0], requires_grad=True)
+    >>> values, _ = tg.sort(x)
+    >>> values.output_nr
+    0
+    """
     node = renewed(input)._node
     return 0 if node is None else edge_of(node)[1]
 
 
 @public(namespaces=(), method=True)
 def _is_view(input: Tensor) -> bool:
-    """Whether the memory belongs to another tensor, of whose history this one's is a part."""
+    """Whether the memory belongs to another tensor, of whose history this one's is a part.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.ones(3)
+    >>> x._is_view(), x[1:]._is_view()
+    (False, True)
+    """
     return hasattr(input, "_base")
 
 
 @public(namespaces=(), attribute=True)
 def itemsize(input: Tensor) -> int:
-    """Return the size of an element in bytes."""
+    """Return the size of an element in bytes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2, dtype=tg.float32).itemsize
+    4
+    """
     return input.dtype.itemsize
 
 
 @public(namespaces=(), method=True)
 def element_size(input: Tensor) -> int:
-    """Return the size of an element in bytes, as `itemsize`."""
+    """Return the size of an element in bytes, as `itemsize`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2).element_size()
+    8
+    """
     return itemsize(input)
 
 
 @public(namespaces=(), attribute=True)
 def nbytes(input: Tensor) -> int:
-    """Return the size of all elements in bytes."""
+    """Return the size of all elements in bytes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2, 3).nbytes
+    48
+    """
     return input.numel() * itemsize(input)
 
 
 @public(namespaces=(), method=True)
 def data_ptr(input: Tensor) -> int:
-    """Return the address of the first element, 0 if there is none."""
+    """Return the address of the first element, 0 if there is none.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.ones(3)
+    >>> x[1:].data_ptr() - x.data_ptr()
+    8
+    """
     return int(input._array().ctypes.data) if input.numel() else 0
 
 
 @public(namespaces=(), method=True)
 def stride(input: Tensor, dim: int | None = None) -> Any:
-    """Return the strides in elements, or that of one dimension."""
+    """Return the strides in elements, or that of one dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2, 3).stride(), tg.ones(2, 3).T.stride(0)
+    ((3, 1), 1)
+    """
     strides = tuple([step // input.dtype.itemsize for step in input._layout.strides])
     return strides if dim is None else strides[dim]
 
 
 @public(namespaces=(), method=True)
 def storage_offset(input: Tensor) -> int:
-    """Return how many elements of the memory stand before the first one: 0 if the tensor is no view."""
+    """Return how many elements of the memory stand before the first one: 0 if the tensor is no view.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(5)[2:].storage_offset()
+    2
+    """
     first, last = np.lib.array_utils.byte_bounds(root_of(input)._array())
     address = data_ptr(input)
     return (address - first) // input.dtype.itemsize if first <= address < last else 0
-
-
-# Devices -----------------------------------------------------------------------------------------------------------
-
-
-@public(namespaces=(), attribute=True)
-def device(input: Tensor) -> Any:
-    """Return where the memory is: the CPU."""
-    return CPU
-
-
-@public(namespaces=(), attribute=True)
-def is_cpu(input: Tensor) -> bool:
-    """Return True: all tensors are in the memory of the CPU."""
-    return True
-
-
-@public(namespaces=(), attribute=True)
-def is_cuda(input: Tensor) -> bool:
-    """Return False: no tensor is in the memory of a GPU."""
-    return False
-
-
-@public(namespaces=(), attribute=True)
-def layout(input: Tensor) -> Any:
-    """Return how elements are kept: all tensors are dense, which PyTorch calls strided."""
-    return strided
-
-
-def _no(name: str, why: str) -> Callable[..., bool]:
-    def call(input: Tensor) -> bool:
-        return False
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Return False: {why}."
-    return call
-
-
-for _name, _why in (
-    ("is_sparse", "all tensors are dense"),
-    ("is_sparse_csr", "all tensors are dense"),
-    ("is_nested", "all tensors are of one shape"),
-    ("is_quantized", "there are no quantised tensors"),
-    ("is_meta", "all tensors have elements"),
-    ("is_mps", "no tensor is in the memory of a GPU"),
-    ("is_xpu", "no tensor is in the memory of a GPU"),
-    ("is_mkldnn", "memory has NumPy's order"),
-):
-    public(namespaces=(), attribute=True)(_no(_name, _why))
-
-
-@public(namespaces=(), method=True)
-def get_device(input: Tensor) -> int:
-    """Return the number of the GPU: -1, as there is none."""
-    return -1
-
-
-def _itself(name: str, why: str) -> Callable[..., Tensor]:
-    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return input
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Return the tensor itself: {why}."
-    return call
-
-
-for _name, _why in (
-    ("cpu", "all are in the memory of the CPU"),
-    ("pin_memory", "there is no other device that its memory could be pinned for"),
-    ("share_memory_", "threads share memory"),
-):
-    public(namespaces=(), method=True)(_itself(_name, _why))
-
-
-@public(namespaces=(), method=True)
-def is_pinned(input: Tensor) -> bool:
-    """Return False: there is no other device that memory could be pinned for."""
-    return False
-
-
-@public(namespaces=(), method=True)
-def is_shared(input: Tensor) -> bool:
-    """Return False: other processes do not see the memory."""
-    return False
-
-
-@public(namespaces=(), method=True)
-def cuda(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Raise PyTorch's error: there is no GPU."""
-    raise not_here("cuda")

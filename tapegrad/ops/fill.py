@@ -297,7 +297,10 @@ def _new(name: str, create: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return create(shape_of(name, shape, size), dtype=kind, device=device, requires_grad=requires_grad)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Return a tensor as `{create.__name__}` does, by default of this tensor's dtype."
+    call.__doc__ = (
+        f"Return a tensor as `{create.__name__}` does, by default of this tensor's dtype.\n\nExamples\n--------\n"
+        f">>> import tapegrad as tg\n>>> tg.ones(2, dtype=tg.float32).{name}(3, 4).dtype\ndtype('float32')"
+    )
     return call
 
 
@@ -315,7 +318,14 @@ def new_full(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor as `full` does, by default of this tensor's dtype."""
+    """Return a tensor as `full` does, by default of this tensor's dtype.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2, dtype=tg.float32).new_full((2,), 3.0)
+    tensor([3., 3.], dtype=float32)
+    """
     return full(
         size, fill_value, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad
     )
@@ -325,7 +335,14 @@ def new_full(
 def new_tensor(
     input: Tensor, data: Any, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor with a copy of the data, by default of this tensor's dtype."""
+    """Return a tensor with a copy of the data, by default of this tensor's dtype.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2, dtype=tg.float32).new_tensor([1, 2])
+    tensor([1., 2.], dtype=float32)
+    """
     if dtype is None and isinstance(data, (Tensor, np.ndarray)):
         return tensor(data, device=device, requires_grad=requires_grad)
     return made(array_of("new_tensor", data, dtype or input.dtype, True), requires_grad, device)

@@ -152,7 +152,7 @@ def _prepare_gather(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Calla
     ),
 )  # fmt: skip
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Bound:
-    """Elements that indices choose along a dimension; the result has the shape of the indices.
+    r"""Elements that indices choose along a dimension; the result has the shape of the indices.
 
     Parameters
     ----------
@@ -161,7 +161,8 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Bo
 
     Notes
     -----
-    Derivative: 1 for each element as often as it is chosen.
+    Derivative: 1 for each element as often as it is chosen; with the indices p,
+    :math:`\bar x_i = \sum_j [p_j = i] \bar y_j`.
 
     Examples
     --------

@@ -179,19 +179,44 @@ def _behind(generator: Generator | np.random.Generator | None) -> np.random.Gene
 
 @public()
 def seed() -> int:
-    """Seed the default generator by a number from the operating system, and return it; see `manual_seed`."""
+    """Seed the default generator by a number from the operating system, and return it; see `manual_seed`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> isinstance(tg.seed(), int)  # new random numbers from here on
+    True
+    """
     return default_generator.seed()
 
 
 @public()
 def initial_seed() -> int:
-    """Return the seed of the default generator that was set last; see `manual_seed`."""
+    """Return the seed of the default generator that was set last; see `manual_seed`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> generator = tg.manual_seed(3)
+    >>> tg.initial_seed()
+    3
+    """
     return default_generator.initial_seed()
 
 
 @public()
 def get_rng_state() -> Tensor:
-    """Return the state of the default generator, for `set_rng_state`."""
+    """Return the state of the default generator, for `set_rng_state`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> state = tg.get_rng_state()
+    >>> first = tg.rand(2)
+    >>> tg.set_rng_state(state)
+    >>> tg.equal(tg.rand(2), first)
+    True
+    """
     return default_generator.get_state()
 
 

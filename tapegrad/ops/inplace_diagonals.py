@@ -45,6 +45,13 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     ------
     RuntimeError
         If there is no diagonal.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.zeros(2, 3).fill_diagonal_(5.0)
+    tensor([[5., 0., 0.],
+            [0., 5., 0.]])
     """
     try:
         places = on_diagonal(self, wrap)

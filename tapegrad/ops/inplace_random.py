@@ -59,6 +59,13 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
     from_, to : float
         The bounds; `to` is not drawn.
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.empty(100).uniform_(2.0, 3.0)
+    >>> bool((x >= 2).all() and (x < 3).all())
+    True
     """
     _check(from_ <= to, f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     shape = self.shape
@@ -73,6 +80,12 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
     ----------
     mean, std : float
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.empty(3).normal_(mean=10.0, std=0.1).round()
+    tensor([10., 10., 10.])
     """
     _check(std >= 0, f"normal expects std >= 0.0, but found std {std}")
     shape = self.shape
@@ -88,6 +101,12 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     p : float or Tensor
         The probability of a one.
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.empty(3).bernoulli_(1.0)
+    tensor([1., 1., 1.])
     """
     if isinstance(p, Tensor) and p.is_traced:
         return self.copy_(bernoulli(xp.expand(p, self.shape), generator=generator))
@@ -106,6 +125,12 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     lambd : float
         The rate.
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bool((tg.empty(100).exponential_() > 0).all())
+    True
     """
     _check_continuous("Exponential", self)
     _check(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
@@ -122,6 +147,12 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
     mean, std : float
         Of the logarithms.
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bool((tg.empty(100).log_normal_() > 0).all())
+    True
     """
     _check_continuous("Log normal", self)
     _check(std > 0, f"log_normal_ expects std > 0.0, but found std={std}")
@@ -138,6 +169,12 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
     median, sigma : float
         Where the middle of the distribution is, and half its width at half its height.
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.empty(3).cauchy_(median=5.0, sigma=1.0).shape
+    (3,)
     """
     _check_continuous("Cauchy", self)
     _check(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
@@ -154,6 +191,12 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     p : float
         Between 0 and 1.
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bool((tg.empty(100).geometric_(0.5) >= 1).all())
+    True
     """
     _check(0 < p < 1, f"geometric_ expects p to be in (0, 1), but got p={p}")
     shape = self.shape
@@ -165,6 +208,13 @@ def random_(self: Tensor, *bounds: int, generator: Generator | None = None) -> T
     """Fill with integers up to and without a bound, or from one to another, in place.
 
     Without bounds they are all that the dtype has from 0 on, or that floating numbers hold exactly.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.empty(100, dtype=tg.int64).random_(3, 6)
+    >>> int(x.min()) >= 3, int(x.max()) <= 5
+    (True, True)
     """
     low, high = (0, *bounds)[-2:] if bounds else (0, _most_of(self.dtype) + 1)
     _check(low < high, f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")

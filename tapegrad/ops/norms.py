@@ -186,8 +186,8 @@ def vector_norm(
 
     Notes
     -----
-    Derivative: :math:`x |x|^{p-2} / \lVert x \rVert^{p-1}`; 0 where the norm is 0, and for elements that are 0. Of the
-    largest absolute value it is shared by all elements that have it. As in PyTorch.
+    Derivative: :math:`\bar x_i = \bar y\, x_i \left|x_i\right|^{p - 2} / y^{p - 1}`; 0 where the norm is 0, and for
+    elements that are 0. Of the largest absolute value it is shared by all elements that have it. As in PyTorch.
 
     Examples
     --------

@@ -269,7 +269,7 @@ def _sorter(shape: tuple[int, ...], dim: tuple[int, ...], descending: bool) -> C
     common=docs.ALONG,
 )
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Bound:
-    """Sort the elements, of a real dtype, along a dimension; nan counts as the largest.
+    r"""Sort the elements, of a real dtype, along a dimension; nan counts as the largest.
 
     Parameters
     ----------
@@ -285,7 +285,8 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 
     Notes
     -----
-    Derivative: the cotangent of each value goes to its position in `input`.
+    Derivative: the cotangent of each value goes to its position in `input`; with the indices p,
+    :math:`\bar x_i = \sum_j [p_j = i] \bar y_j`.
 
     Examples
     --------

@@ -209,7 +209,15 @@ xp.transpose = transpose
 
 
 def adjoint(x: Any) -> Tensor:
-    """Return the conjugates of matrices, transposed: for rules, and so of tensors or arrays."""
+    """Return the conjugates of matrices, transposed: for rules, and so of tensors or arrays.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.adjoint(tg.tensor([[1 + 2j, 3.0]]))
+    tensor([[1.-2.j],
+            [3.-0.j]])
+    """
     turned: Tensor = transpose(x, -2, -1)
     return turned if x.dtype.kind != "c" else xp.conj(turned)
 
@@ -244,21 +252,43 @@ _BATCH_SAMPLES = (*_MATRIX_SAMPLES, Sample(((4, 2, 3),)))
 @public(namespaces=(), attribute=True)
 @composite(_MATRIX_SAMPLES, np.transpose)
 def T(input: Any) -> Tensor:
-    """Dimensions in reverse order, as a view."""
+    """Dimensions in reverse order, as a view.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2, 3).T.shape
+    (3, 2)
+    """
     return permute(input, _IN_REVERSE[input.ndim])
 
 
 @public(namespaces=(), attribute=True)
 @composite(_BATCH_SAMPLES, lambda input: np.swapaxes(input, -2, -1))
 def mT(input: Any) -> Tensor:
-    """Matrices, transposed, as a view."""
+    """Matrices, transposed, as a view.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(4, 2, 3).mT.shape
+    (4, 3, 2)
+    """
     return transpose(input, -2, -1) if input.ndim > 1 else _without_matrices("mT", input, _BATCHES)
 
 
 @public(namespaces=(), attribute=True)
 @composite(_MATRIX_SAMPLES, lambda input: input.conj().T)
 def H(input: Any) -> Tensor:
-    """Conjugate of a matrix, transposed."""
+    """Conjugate of a matrix, transposed.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.tensor([[1 + 2j, 3.0]]).H
+    tensor([[1.-2.j],
+            [3.-0.j]])
+    """
     if input.ndim == 2:
         return adjoint(input)
     return _without_matrices("H", input, "matrices (2-D tensors)", "unsqueeze()" if input.ndim < 2 else "mH")
@@ -267,7 +297,14 @@ def H(input: Any) -> Tensor:
 @public(namespaces=(), attribute=True)
 @composite(_BATCH_SAMPLES, lambda input: np.swapaxes(input.conj(), -2, -1))
 def mH(input: Any) -> Tensor:
-    """Conjugates of matrices, transposed."""
+    """Conjugates of matrices, transposed.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(4, 2, 3).mH.shape
+    (4, 3, 2)
+    """
     return adjoint(input) if input.ndim > 1 else _without_matrices("mH", input, _BATCHES)
 
 

@@ -203,16 +203,9 @@ def _by_numpy(steps: Callable[..., Any], states: int) -> Callable[..., Any]:
     _samples(4, 2), _by_numpy(STEPS_BY_NUMPY["lstm"], 2), call=partial(_call, states=2), real_only=True, kinks=_KINKS
 )
 def lstm(
-    input: Any,
-    hx: Any,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, ...]:
+    input: Any, hx: Any, params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+    bidirectional: bool, batch_first: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
     r"""Long short-term memory: a state with gates that write, keep and show it.
 
     Parameters
@@ -229,6 +222,15 @@ def lstm(
     -----
     :math:`c_t = f c_{t-1} + i g` and :math:`h_t = o \tanh c_t`, with shares :math:`i, f, o = \sigma(W x_t + b + U
     h_{t-1} + c)` and the same with tanh for :math:`g`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> cell = tg.nn.LSTM(3, 4)
+    >>> start = tg.zeros(1, 2, 4), tg.zeros(1, 2, 4)
+    >>> out, h, c = tg.lstm(tg.ones(5, 2, 3), start, list(cell.parameters()), True, 1, 0.0, False, False, False)
+    >>> out.shape
+    (5, 2, 4)
     """
     return _layers("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
@@ -236,16 +238,9 @@ def lstm(
 @public(namespaces=(TOP,), common=_COMMON)
 @composite(_samples(3, 1), _by_numpy(STEPS_BY_NUMPY["gru"], 1), call=_call, real_only=True, kinks=_KINKS)
 def gru(
-    input: Any,
-    hx: Any,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, ...]:
+    input: Any, hx: Any, params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+    bidirectional: bool, batch_first: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
     r"""Gated recurrent unit: a state that is partly replaced at each step.
 
     Parameters
@@ -262,6 +257,15 @@ def gru(
     -----
     :math:`h_t = (1 - z) n + z h_{t-1}`, with shares :math:`r, z = \sigma(W x_t + b + U h_{t-1} + c)` and :math:`n =
     \tanh(W x_t + b + r (U h_{t-1} + c))`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> cell = tg.nn.GRU(3, 4)
+    >>> start = tg.zeros(1, 2, 4)
+    >>> out, h = tg.gru(tg.ones(5, 2, 3), start, list(cell.parameters()), True, 1, 0.0, False, False, False)
+    >>> out.shape
+    (5, 2, 4)
     """
     return _layers("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
@@ -269,16 +273,9 @@ def gru(
 @public(namespaces=(TOP,), common=_COMMON)
 @composite(_samples(1, 1), _by_numpy(STEPS_BY_NUMPY["rnn_tanh"], 1), call=_call, real_only=True, kinks=_KINKS)
 def rnn_tanh(
-    input: Any,
-    hx: Any,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, ...]:
+    input: Any, hx: Any, params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+    bidirectional: bool, batch_first: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
     r"""Elman's recurrent layer, with `tanh`.
 
     Parameters
@@ -294,6 +291,15 @@ def rnn_tanh(
     Notes
     -----
     :math:`h_t = \tanh(W x_t + b + U h_{t-1} + c)`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> cell = tg.nn.RNN(3, 4)
+    >>> start = tg.zeros(1, 2, 4)
+    >>> out, h = tg.rnn_tanh(tg.ones(5, 2, 3), start, list(cell.parameters()), True, 1, 0.0, False, False, False)
+    >>> out.shape
+    (5, 2, 4)
     """
     return _layers("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
@@ -301,16 +307,9 @@ def rnn_tanh(
 @public(namespaces=(TOP,), common=_COMMON)
 @composite(_samples(1, 1), _by_numpy(STEPS_BY_NUMPY["rnn_relu"], 1), call=_call, real_only=True, kinks=_KINKS)
 def rnn_relu(
-    input: Any,
-    hx: Any,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, ...]:
+    input: Any, hx: Any, params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+    bidirectional: bool, batch_first: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
     r"""Elman's recurrent layer, with `relu`.
 
     Parameters
@@ -326,5 +325,14 @@ def rnn_relu(
     Notes
     -----
     :math:`h_t = \operatorname{relu}(W x_t + b + U h_{t-1} + c)`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> cell = tg.nn.RNN(3, 4, nonlinearity="relu")
+    >>> start = tg.zeros(1, 2, 4)
+    >>> out, h = tg.rnn_relu(tg.ones(5, 2, 3), start, list(cell.parameters()), True, 1, 0.0, False, False, False)
+    >>> out.shape
+    (5, 2, 4)
     """
     return _layers("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)

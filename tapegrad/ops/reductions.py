@@ -98,7 +98,7 @@ sum = reduction(
     >>> x.grad.tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """,
-    derivative="1 for each element.",
+    derivative=r"1 for each element, :math:`\bar x_i = \bar y`.",
     dtype_of=accumulator, prepare_forward=_sum_for, linear=True, samples=(*REDUCTION_SAMPLES, *EMPTY_SAMPLES),
     names=Names(method=True, reduces="add", functions=("sum",), adapter="reduction"),
 )  # fmt: skip
@@ -163,7 +163,7 @@ mean = reduction(
     >>> x.grad.tolist()
     [0.25, 0.25, 0.25, 0.25]
     """,
-    derivative=":math:`1/n` for each of the :math:`n` elements.",
+    derivative=r":math:`\bar x_i = \bar y / n` for each of the :math:`n` elements.",
     dtype_of=_floating_dtype, prepare_forward=_mean_for, linear=True,
     names=Names(method=True, functions=("mean",), adapter="reduction"),
 )  # fmt: skip

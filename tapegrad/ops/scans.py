@@ -128,7 +128,7 @@ def _cumprod_of_numpy(a: Any, axis: int | None = None, dtype: DTypeLike | None =
     common=docs.ALONG,
 )
 def cumprod(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Bound:
-    """Cumulative products along a dimension: of each element and those before it.
+    r"""Cumulative products along a dimension: of each element and those before it.
 
     Parameters
     ----------
@@ -137,7 +137,8 @@ def cumprod(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Bound:
 
     Notes
     -----
-    Derivative: by a recurrence without divisions; it is right where elements are zero.
+    Derivative: :math:`\bar x_i = \sum_{j \ge i} \bar y_j \prod_{k \le j, k \ne i} x_k`, by a recurrence without
+    divisions; it is right where elements are zero.
 
     Examples
     --------
@@ -194,7 +195,8 @@ def logcumsumexp(input: Any, dim: int) -> Bound:
 
     Notes
     -----
-    Derivative: :math:`e^{x_k} \sum_{i \ge k} \bar y_i e^{-y_i}`, by a recurrence whose factors are at most 1.
+    Derivative: :math:`\bar x_i = e^{x_i} \sum_{j \ge i} \bar y_j e^{-y_j}`, by a recurrence whose factors are at most
+    1.
 
     Examples
     --------

@@ -286,7 +286,7 @@ def _filled(input: Any, number: Any) -> Tensor:
 
 @public(method=True, inplace=True, common=PICK, of=_scatter_add)
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
-    """Copy to which elements of `src` are added where indices say along a dimension; several may go to one place.
+    r"""Copy to which elements of `src` are added where indices say along a dimension; several may go to one place.
 
     Parameters
     ----------
@@ -295,7 +295,8 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
 
     Notes
     -----
-    Derivative: 1 for each element of either.
+    Derivative: 1 for each element of either; with the indices p, :math:`\bar x_i = \bar y_i` and, for `src`,
+    :math:`\bar s_j = \bar y_{p_j}`.
 
     Examples
     --------

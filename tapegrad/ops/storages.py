@@ -136,13 +136,29 @@ class TypedStorage(UntypedStorage):
 
 @public(namespaces=(), method=True)
 def untyped_storage(input: Tensor) -> UntypedStorage:
-    """Return the bytes of the memory that the tensor, and all that share its memory, look at."""
+    """Return the bytes of the memory that the tensor, and all that share its memory, look at.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2, 3).untyped_storage().nbytes()
+    48
+    """
     return UntypedStorage(input)
 
 
 @public(namespaces=(), method=True)
 def storage(input: Tensor) -> TypedStorage:
-    """Return the elements of the memory that the tensor looks at; PyTorch has deprecated it."""
+    """Return the elements of the memory that the tensor looks at; PyTorch has deprecated it.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     tg.tensor([[1.0, 2.0], [3.0, 4.0]])[1].storage().tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
     warnings.warn(_DEPRECATED, UserWarning, stacklevel=2)
     return TypedStorage(input)
 
@@ -170,7 +186,15 @@ def is_storage(obj: Any) -> bool:
 
 @public(namespaces=(), method=True)
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
-    """Whether two tensors show the same elements of the same memory, in the same shape."""
+    """Whether two tensors show the same elements of the same memory, in the same shape.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.ones(2)
+    >>> x.is_set_to(x.view(2)), x.is_set_to(x.clone())
+    (True, False)
+    """
     first, second = input._array(), tensor._array()
     layouts = input._layout.plain is tensor._layout.plain
     return layouts and first.ctypes.data == second.ctypes.data
@@ -178,6 +202,14 @@ def is_set_to(input: Tensor, tensor: Tensor) -> bool:
 
 @public(namespaces=(), method=True)
 def set_(input: Tensor, source: Tensor) -> Tensor:
-    """Let the tensor show the memory of another one, with its shape, as ``x.data = source`` does."""
+    """Let the tensor show the memory of another one, with its shape, as ``x.data = source`` does.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x, y = tg.zeros(2), tg.ones(3)
+    >>> x.set_(y)
+    tensor([1., 1., 1.])
+    """
     input.data = source
     return input

@@ -128,7 +128,7 @@ def var(
 
     Notes
     -----
-    Derivative: :math:`2(x - \bar x)/(n - c)` for the correction :math:`c`.
+    Derivative: :math:`\bar x_i = 2 \bar y (x_i - m) / (n - c)` with the mean :math:`m` and the correction :math:`c`.
 
     Examples
     --------
@@ -155,7 +155,8 @@ def std(
 
     Notes
     -----
-    Derivative: :math:`(x - \bar x)/((n - c)\,\sigma)` for the correction :math:`c`; 0 where all elements are equal.
+    Derivative: :math:`\bar x_i = \bar y (x_i - m) / ((n - c) y)` with the mean :math:`m` and the correction :math:`c`;
+    0 where all elements are equal.
 
     Examples
     --------

@@ -121,6 +121,20 @@ class ChainedScheduler(_OfSchedules):
     schedulers : sequence of LRScheduler
     optimizer : Optimizer, optional
         By default that of the schedules.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> optimizer = tg.optim.SGD([tg.zeros(1)], lr=1.0)
+    >>> halves = tg.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> steps = tg.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.1)
+    >>> schedule = tg.optim.lr_scheduler.ChainedScheduler([halves, steps])
+    >>> for _ in range(2):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{optimizer.param_groups[0]['lr']:.4f}")
+    0.5000
+    0.0250
     """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:

@@ -69,6 +69,22 @@ class CyclicLR(_WithMomentum):
         Let momentum fall while rates rise.
     base_momentum, max_momentum : float, or a list of one for each group
     last_epoch : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> optimizer = tg.optim.SGD([tg.zeros(1)], lr=1.0)
+    >>> schedule = tg.optim.lr_scheduler.CyclicLR(
+    ...     optimizer, base_lr=0.0, max_lr=1.0, step_size_up=2, cycle_momentum=False
+    ... )
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(optimizer.param_groups[0]["lr"])
+    0.5
+    1.0
+    0.5
+    0.0
     """
 
     def __init__(
@@ -255,6 +271,20 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         How many times longer each cycle is than the last one.
     eta_min : float
     last_epoch : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> optimizer = tg.optim.SGD([tg.zeros(1)], lr=1.0)
+    >>> schedule = tg.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{optimizer.param_groups[0]['lr']:.2f}")
+    0.50
+    1.00
+    0.50
+    1.00
     """
 
     def __init__(

@@ -2,17 +2,15 @@
 
 from tapegrad.optim.combined import ChainedScheduler, SequentialLR
 from tapegrad.optim.cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from tapegrad.optim.decays import CosineAnnealingLR, ExponentialLR, PolynomialLR
 from tapegrad.optim.plateau import ReduceLROnPlateau
 from tapegrad.optim.schedule import LRScheduler
 from tapegrad.optim.schedules import (
     ConstantLR,
-    CosineAnnealingLR,
-    ExponentialLR,
     LambdaLR,
     LinearLR,
     MultiplicativeLR,
     MultiStepLR,
-    PolynomialLR,
     StepLR,
 )
 

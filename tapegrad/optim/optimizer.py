@@ -48,6 +48,25 @@ class Optimizer(Hooked):
     param_groups : list of dict
     state : dict
         From each parameter to its state, such as running means.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class SignDescent(tg.optim.Optimizer):
+    ...     def __init__(self, params, lr=0.1):
+    ...         super().__init__(params, {"lr": lr})
+    ...
+    ...     @tg.no_grad()
+    ...     def step(self):
+    ...         for group in self.param_groups:
+    ...             for param in group["params"]:
+    ...                 param -= group["lr"] * param.grad.sign()
+    >>> x = tg.tensor([3.0, -2.0], requires_grad=True)
+    >>> optimizer = SignDescent([x])
+    >>> (x**2).sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([ 2.9000, -1.9000])
     """
 
     def __init_subclass__(cls) -> None:

@@ -77,6 +77,19 @@ class LRScheduler:
         If it is no optimizer.
     KeyError
         If training is resumed and the optimizer does not know its initial rates.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class Halved(tg.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [0.5**self.last_epoch * lr for lr in self.base_lrs]
+    >>> optimizer = tg.optim.SGD([tg.zeros(1)], lr=1.0)
+    >>> schedule = Halved(optimizer)
+    >>> optimizer.step()
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
     """
 
     _get_lr_called_within_step = False

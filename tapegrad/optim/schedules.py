@@ -1,8 +1,7 @@
-"""Schedules whose rate is a formula of the step."""
+"""Schedules whose rate is a function of the step, or changes at some steps."""
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -71,6 +70,18 @@ class MultiplicativeLR(_OfFunctions):
     optimizer : Optimizer
     lr_lambda : callable, or a list of one for each group
     last_epoch : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> optimizer = tg.optim.SGD([tg.zeros(1)], lr=1.0)
+    >>> schedule = tg.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    >>> for _ in range(2):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(optimizer.param_groups[0]["lr"])
+    0.5
+    0.25
     """
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Function | list[Function], last_epoch: int = -1) -> None:
@@ -130,6 +141,19 @@ class MultiStepLR(LRScheduler):
     milestones : iterable of int
     gamma : float
     last_epoch : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> optimizer = tg.optim.SGD([tg.zeros(1)], lr=1.0)
+    >>> schedule = tg.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(optimizer.param_groups[0]["lr"])
+    0.5
+    0.5
+    0.25
     """
 
     def __init__(
@@ -155,6 +179,19 @@ class ConstantLR(LRScheduler):
     factor : float
     total_iters : int
     last_epoch : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> optimizer = tg.optim.SGD([tg.zeros(1)], lr=1.0)
+    >>> schedule = tg.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(optimizer.param_groups[0]["lr"])
+    0.5
+    1.0
+    1.0
     """
 
     def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
@@ -181,6 +218,19 @@ class LinearLR(LRScheduler):
     start_factor, end_factor : float
     total_iters : int
     last_epoch : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> optimizer = tg.optim.SGD([tg.zeros(1)], lr=1.0)
+    >>> schedule = tg.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(optimizer.param_groups[0]["lr"])
+    0.75
+    1.0
+    1.0
     """
 
     def __init__(
@@ -209,83 +259,3 @@ class LinearLR(LRScheduler):
     def _closed(self, base: Any) -> Any:
         change = (self.end_factor - self.start_factor) * min(self.total_iters, self.last_epoch)
         return base * (self.start_factor + change / self.total_iters)
-
-
-class ExponentialLR(LRScheduler):
-    """Multiply rates by `gamma` at each step.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-    gamma : float
-    last_epoch : int
-    """
-
-    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
-
-    def _next(self, rate: Any, base: Any) -> Any:
-        return rate if self._is_initial else rate * self.gamma
-
-    def _closed(self, base: Any) -> Any:
-        return base * self.gamma**self.last_epoch
-
-
-class PolynomialLR(LRScheduler):
-    """Let rates fall to 0 as a power of the steps that are left.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-    total_iters : int
-    power : float
-    last_epoch : int
-    """
-
-    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
-        self.total_iters, self.power = total_iters, power
-        super().__init__(optimizer, last_epoch)
-
-    def _left(self, epoch: int) -> float:
-        return 1.0 - epoch / self.total_iters
-
-    def _next(self, rate: Any, base: Any) -> Any:
-        if self._is_initial or self.last_epoch > self.total_iters:
-            return rate
-        return rate * (self._left(self.last_epoch) / self._left(self.last_epoch - 1)) ** self.power
-
-    def _closed(self, base: Any) -> Any:
-        return base * self._left(min(self.total_iters, self.last_epoch)) ** self.power
-
-
-class CosineAnnealingLR(LRScheduler):
-    """Let rates fall to `eta_min` along half a cosine, and rise again (Loshchilov and Hutter, arXiv:1608.03983).
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-    T_max : int
-        Steps of half a period.
-    eta_min : float
-    last_epoch : int
-    """
-
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        self.T_max, self.eta_min = T_max, eta_min
-        super().__init__(optimizer, last_epoch)
-
-    def _height(self, epoch: int) -> float:
-        return 1 + math.cos(math.pi * epoch / self.T_max)
-
-    def _next(self, rate: Any, base: Any) -> Any:
-        if self._is_initial:
-            return rate
-        if self._step_count == 1 and self.last_epoch > 0:
-            return self._closed(base)
-        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # the last height was 0
-            return rate + (base - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
-        return self._height(self.last_epoch) / self._height(self.last_epoch - 1) * (rate - self.eta_min) + self.eta_min
-
-    def _closed(self, base: Any) -> Any:
-        return self.eta_min + (base - self.eta_min) * self._height(self.last_epoch) / 2

@@ -55,7 +55,15 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
 
 def get_swa_avg_fn() -> Average:
-    """Return the function that averages with equal weights."""
+    """Return the function that averages with equal weights.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> average = tg.optim.swa_utils.get_swa_avg_fn()
+    >>> average(tg.tensor([1.0]), tg.tensor([4.0]), 2)  # the mean of two before, and a third
+    tensor([2.])
+    """
 
     @no_grad()
     def average(mean: Tensor, current: Tensor, count: Any) -> Any:
@@ -76,12 +84,30 @@ def _for_all(average: Average) -> Averages:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
-    """Return the function of `get_ema_avg_fn` for lists of tensors, in place."""
+    """Return the function of `get_ema_avg_fn` for lists of tensors, in place.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> average = [tg.tensor([1.0])]
+    >>> tg.optim.swa_utils.get_ema_multi_avg_fn(0.75)(average, [tg.tensor([3.0])], 1)
+    >>> average
+    [tensor([1.5000])]
+    """
     return _for_all(get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> Averages:
-    """Return the function of `get_swa_avg_fn` for lists of tensors, in place."""
+    """Return the function of `get_swa_avg_fn` for lists of tensors, in place.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> average = [tg.tensor([1.0])]
+    >>> tg.optim.swa_utils.get_swa_multi_avg_fn()(average, [tg.tensor([4.0])], 2)
+    >>> average
+    [tensor([2.])]
+    """
     return _for_all(get_swa_avg_fn())
 
 
@@ -174,6 +200,14 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     model : Module
     device : device, optional
         Only the CPU.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> net = tg.nn.BatchNorm1d(1)
+    >>> tg.optim.swa_utils.update_bn([tg.tensor([[1.0], [3.0]]), tg.tensor([[5.0], [7.0]])], net)
+    >>> net.running_mean
+    tensor([4.])
     """
     momenta: dict[Any, Any] = {}
     for module in model.modules():

@@ -41,6 +41,13 @@ class Compiled:
 
     Each instance has a class of its own, whose ``__call__`` is compiled code: a method in Python would take longer than
     small programs.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> f = tg.compile(lambda x: tg.sum(x**2))
+    >>> float(f(tg.tensor([1.0, 2.0]))), isinstance(f, tg.program.Compiled), len(f.programs)
+    (5.0, True, 1)
     """
 
     _dispatch: Dispatch

@@ -31,6 +31,14 @@ class Entry(NamedTuple):
         The numbers of the values that it computes, one for each of the op's results.
     records : bool
         Whether gradients go through it: not if it was computed without a graph.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> f = tg.compile(lambda x: tg.sum(x.sin()))
+    >>> _ = f(tg.tensor([1.0, 2.0]))
+    >>> [entry.op.name for entry in f.programs[0].entries]
+    ['sin', 'sum']
     """
 
     op: Op

@@ -45,6 +45,14 @@ class Program(Listed):
         serves derivatives if `has_functions`.
     signature : Signature, optional
         The arguments and results of the function, if the program is all of it.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> f = tg.compile(lambda x: tg.sum(x**2))
+    >>> _ = f(tg.tensor([1.0, 2.0]))
+    >>> isinstance(f.programs[0], tg.program.Program)
+    True
     """
 
     _called: Callable[..., Any] | None = None

@@ -19,7 +19,14 @@ set_data: Final[Any] = vars(Tensor)["_data"].__set__
 
 
 class TracingError(TypeError):
-    """A function cannot be traced, because a value would leave the program and come back as a constant."""
+    """A function cannot be traced, because a value would leave the program and come back as a constant.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> issubclass(tg.program.TracingError, RuntimeError)
+    False
+    """
 
 
 class _Withheld:

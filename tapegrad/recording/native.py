@@ -19,6 +19,7 @@ from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.interpreter import Interpreted
 from tapegrad.compiler.intrinsics import external, words
 from tapegrad.runtime.memory import INTERPRETS
+from tapegrad.runtime.objects import Tuple, Type
 from tapegrad.tape.layout import OBJECT_HEADER
 
 R = TypeVar("R")
@@ -26,7 +27,7 @@ R = TypeVar("R")
 C_INT: Final = 0xFFFFFFFF  # the bits of a C int in a word
 DATA: Final = OBJECT_HEADER // 8  # the word in which an array has its data pointer, and a number its value
 
-new_object: Final = external("PyType_GenericAlloc", 2)  # of a class, and of how many items: a tuple without them, too
+_allocate: Final = external("PyType_GenericAlloc", 2)  # of a class, and of how many items: a tuple without them, too
 new_list: Final = external("PyList_New", 1)
 get_item: Final = external("PyObject_GetItem", 2)
 append: Final = external("PyList_Append", 2)
@@ -42,6 +43,27 @@ clear_error: Final = external("PyErr_Clear", 0)
 new_function: Final = external("PyCFunction_NewEx", 3)  # of a definition, an owner, and 0
 release_gil: Final = external("PyEval_SaveThread", 0)
 take_gil: Final = external("PyEval_RestoreThread", 1)
+
+
+# ---- new objects
+
+if sys.version_info < (3, 14):
+    new_object: Final = _allocate
+else:
+    _FLAGS: Final = 19  # the word of a class that has its flags, behind the head
+    _IS_TUPLE: Final = 1 << 26
+    _new_tuple: Final = external("PyTuple_New", 1)
+
+    def new_object(kind: Type, count: int) -> int:
+        """Return a new object. Since Python 3.14 there is one empty tuple, and tuples keep their hash: -1 for none."""
+        if kind.reserved[_FLAGS] & _IS_TUPLE == 0:
+            return _allocate(kind, count)
+        if kind.base.base == 0:  # tuple itself, behind which is only object
+            return _new_tuple(count)
+        made = Tuple(_allocate(kind, count))
+        if made != 0:
+            made.hash = -1
+        return made
 
 
 # ---- reference counts, changed in place as CPython's macros do: calls would be 2 % of recording a product

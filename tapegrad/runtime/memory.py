@@ -112,7 +112,7 @@ def _region(address: int) -> tuple[int, int, str] | None:
 # Offsets in objects: see `tapegrad.runtime.objects`. Compiled code also keeps addresses of fields inside of objects.
 _LIST_ITEMS, _ARRAY_DATA, _ARRAY_NDIM = 24, 16, 24
 _ARRAY_STEPS: Final = (32, 40)  # the lengths and the strides of an array
-_INSIDE: Final = ((0, object), (16, (slice, float, complex, np.generic)), (24, tuple), (32, bytes))
+_INSIDE: Final = ((0, object), (16, (slice, float, complex, np.generic)), (tuple.__basicsize__, tuple), (32, bytes))
 _sizes: dict[int, tuple[type, int, int]] = {}  # by a type's id: the type, and the bytes of its objects and items
 _lent: dict[int, int] = {}  # from memory that a list or an array has outside of its object, to the owner
 _lent_before: dict[int, int] = {}  # the older half of `_lent`

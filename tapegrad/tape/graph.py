@@ -150,7 +150,17 @@ class AccumulateGrad(Node):
 
 
 class GradientEdge(NamedTuple):
-    """A node, and the number of one of its outputs."""
+    """A node, and the number of one of its outputs.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> y = x**2
+    >>> edge = tg.autograd.graph.get_gradient_edge(y)
+    >>> edge.output_nr, edge.node is not None
+    (0, True)
+    """
 
     node: Node
     output_nr: int

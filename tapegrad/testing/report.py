@@ -10,7 +10,14 @@ __all__ = ["GradcheckError", "Limits", "Part", "compare"]
 
 
 class GradcheckError(RuntimeError):
-    """The error of `gradcheck`, `gradgradcheck` and `jvpcheck`: derivatives differ from finite differences."""
+    """The error of `gradcheck`, `gradgradcheck` and `jvpcheck`: derivatives differ from finite differences.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> issubclass(tg.testing.GradcheckError, RuntimeError)
+    True
+    """
 
 
 class Limits(NamedTuple):

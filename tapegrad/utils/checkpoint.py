@@ -32,7 +32,14 @@ Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManage
 
 
 class CheckpointError(RuntimeError):
-    """The function did not save the same when it ran again."""
+    """The function did not save the same when it ran again.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> issubclass(tg.utils.checkpoint.CheckpointError, RuntimeError)
+    True
+    """
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
@@ -122,6 +129,16 @@ def checkpoint_sequential(
         Of the first function.
     use_reentrant, preserve_rng_state
         See `checkpoint`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> net = tg.nn.Sequential(tg.nn.Linear(3, 4), tg.nn.Tanh(), tg.nn.Linear(4, 1))
+    >>> x = tg.ones(2, 3, requires_grad=True)
+    >>> y = tg.utils.checkpoint.checkpoint_sequential(net, 2, x, use_reentrant=False)
+    >>> y.sum().backward()
+    >>> x.grad.shape
+    (2, 3)
     """
     if use_reentrant is None:
         warnings.warn(f"tapegrad.utils.checkpoint.checkpoint_sequential: {_PASS_IT}", stacklevel=2)

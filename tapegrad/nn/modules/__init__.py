@@ -11,9 +11,11 @@ from tapegrad.nn.modules.dropout import *
 from tapegrad.nn.modules.lazy import *
 from tapegrad.nn.modules.linear import *
 from tapegrad.nn.modules.loss import *
+from tapegrad.nn.modules.margin_loss import *
 from tapegrad.nn.modules.module import *
 from tapegrad.nn.modules.normalization import *
 from tapegrad.nn.modules.padding import *
+from tapegrad.nn.modules.piecewise import *
 from tapegrad.nn.modules.pooling import *
 from tapegrad.nn.modules.rnn import *
 from tapegrad.nn.modules.shaping import *

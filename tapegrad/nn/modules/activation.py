@@ -1,4 +1,4 @@
-"""Activations: layers that are functions of each element, or along a dimension."""
+"""Activations: layers that are smooth functions of each element, or along a dimension."""
 
 from __future__ import annotations
 
@@ -7,65 +7,12 @@ from typing import Any
 
 from tapegrad.nn import functional
 from tapegrad.nn.modules.layer import Layer
-from tapegrad.nn.modules.linear import parameter
 from tapegrad.nn.modules.module import Module
 
 __all__ = [
-    "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",
-    "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d",
-    "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+    "CELU", "ELU", "GELU", "GLU", "LogSigmoid", "LogSoftmax", "Mish", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d",
+    "Softmin", "Softplus", "Softsign", "Tanh", "Tanhshrink",
 ]  # fmt: skip
-
-
-class Threshold(Layer, function="threshold"):
-    """`threshold`: elements that are not above a number are replaced by another."""
-
-    threshold: float
-    value: float
-    inplace: bool = False
-
-
-class ReLU(Layer, function="relu"):
-    """`relu`: the positive part.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.nn.ReLU()(tg.tensor([-1.0, 2.0]))
-    tensor([0., 2.])
-    """
-
-    inplace: bool = False
-
-
-class RReLU(Layer, function="rrelu"):
-    """`rrelu`: `leaky_relu` whose slope is drawn in training."""
-
-    lower: float = 1 / 8
-    upper: float = 1 / 3
-    inplace: bool = False
-
-    def _options(self) -> dict[str, Any]:
-        return {**super()._options(), "training": self.training}
-
-
-class Hardtanh(Layer, function="hardtanh"):
-    """`hardtanh`: limited to a range."""
-
-    min_val: float = -1.0
-    max_val: float = 1.0
-    inplace: bool = False
-
-    def _setup(self) -> None:
-        if self.max_val <= self.min_val:
-            raise AssertionError("max_val must be greater than min_val")
-
-
-class ReLU6(Layer, function="relu6"):
-    """`relu6`: limited to the range from 0 to 6."""
-
-    inplace: bool = False
-    min_val, max_val = 0.0, 6.0
 
 
 class Sigmoid(Layer, function="sigmoid"):
@@ -77,12 +24,6 @@ class Sigmoid(Layer, function="sigmoid"):
     >>> tg.nn.Sigmoid()(tg.tensor([0.0, 2.0]))
     tensor([0.5000, 0.8808])
     """
-
-
-class Hardsigmoid(Layer, function="hardsigmoid", show=""):
-    """`hardsigmoid`: a `sigmoid` of straight lines."""
-
-    inplace: bool = False
 
 
 class Tanh(Layer, function="tanh"):
@@ -110,13 +51,14 @@ class SiLU(Layer, function="silu"):
 
 
 class Mish(Layer, function="mish"):
-    """`mish` of each element."""
+    """`mish` of each element.
 
-    inplace: bool = False
-
-
-class Hardswish(Layer, function="hardswish", show=""):
-    """`hardswish`: elements times their `hardsigmoid`."""
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Mish()(tg.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.9440])
+    """
 
     inplace: bool = False
 
@@ -136,20 +78,41 @@ class ELU(Layer, function="elu"):
 
 
 class CELU(Layer, function="celu"):
-    """`celu` of each element."""
+    """`celu` of each element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.CELU()(tg.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
 
     alpha: float = 1.0
     inplace: bool = False
 
 
 class SELU(Layer, function="selu"):
-    """`selu` of each element."""
+    """`selu` of each element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.SELU()(tg.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
 
     inplace: bool = False
 
 
 class GLU(Layer, function="glu"):
-    """`glu`: the first half of a dimension times the `sigmoid` of the second half."""
+    """`glu`: the first half of a dimension times the `sigmoid` of the second half.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.GLU()(tg.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
 
     dim: int = -1
 
@@ -167,40 +130,15 @@ class GELU(Layer, function="gelu"):
     approximate: str = "none"
 
 
-class Hardshrink(Layer, function="hardshrink"):
-    """`hardshrink`: elements near 0 become 0."""
-
-    lambd: float = 0.5
-
-    def extra_repr(self) -> str:
-        return str(self.lambd)
-
-
-class Softshrink(Layer, function="softshrink"):
-    """`softshrink`: elements come nearer to 0."""
-
-    lambd: float = 0.5
-
-    def extra_repr(self) -> str:
-        return str(self.lambd)
-
-
-class LeakyReLU(Layer, function="leaky_relu"):
-    """`leaky_relu`: negative elements are scaled.
+class LogSigmoid(Layer, function="logsigmoid"):
+    """`logsigmoid`: the logarithm of the `sigmoid`.
 
     Examples
     --------
     >>> import tapegrad as tg
-    >>> tg.nn.LeakyReLU(0.1)(tg.tensor([-1.0, 2.0]))
-    tensor([-0.1000,  2.0000])
+    >>> tg.nn.LogSigmoid()(tg.tensor([-1.0, 0.0]))
+    tensor([-1.3133, -0.6931])
     """
-
-    negative_slope: float = 0.01
-    inplace: bool = False
-
-
-class LogSigmoid(Layer, function="logsigmoid"):
-    """`logsigmoid`: the logarithm of the `sigmoid`."""
 
 
 class Softplus(Layer, function="softplus"):
@@ -218,38 +156,25 @@ class Softplus(Layer, function="softplus"):
 
 
 class Softsign(Layer, function="softsign"):
-    """`softsign` of each element."""
-
-
-class Tanhshrink(Layer, function="tanhshrink"):
-    """`tanhshrink`: elements less their `tanh`."""
-
-
-class PReLU(Module):
-    """`prelu`: negative elements are scaled by a parameter, or by one for each channel.
+    """`softsign` of each element.
 
     Examples
     --------
     >>> import tapegrad as tg
-    >>> tg.nn.PReLU()(tg.tensor([-1.0, 2.0])).detach()
-    tensor([-0.2500,  2.0000])
+    >>> tg.nn.Softsign()(tg.tensor([-1.0, 3.0]))
+    tensor([-0.5000,  0.7500])
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
-        super().__init__()
-        self.num_parameters, self.init = num_parameters, init
-        self.weight = parameter(num_parameters, device=device, dtype=dtype)
-        self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Fill the weights with their initial value."""
-        self.weight.data.fill_(self.init)
+class Tanhshrink(Layer, function="tanhshrink"):
+    """`tanhshrink`: elements less their `tanh`.
 
-    def forward(self, input: Any) -> Any:
-        return functional.prelu(input, self.weight)
-
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Tanhshrink()(tg.tensor([-1.0, 2.0]))
+    tensor([-0.2384,  1.0360])
+    """
 
 
 class _AlongDim(Layer):
@@ -291,11 +216,25 @@ class LogSoftmax(_AlongDim, function="log_softmax"):
 
 
 class Softmin(_AlongDim, function="softmin"):
-    """`softmin` along a dimension."""
+    """`softmin` along a dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Softmin(dim=0)(tg.tensor([1.0, 2.0]))
+    tensor([0.7311, 0.2689])
+    """
 
 
 class Softmax2d(Module):
-    """`softmax` over the channels of images."""
+    """`softmax` over the channels of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Softmax2d()(tg.zeros(1, 4, 2, 2))[0, :, 0, 0]
+    tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
 
     def forward(self, input: Any) -> Any:
         if input.ndim not in (3, 4):

@@ -12,7 +12,14 @@ __all__ = ["MultiheadAttention", "NonDynamicallyQuantizableLinear"]
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """`Linear`, under the name that PyTorch shows."""
+    """`Linear`, under the name that PyTorch shows.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.NonDynamicallyQuantizableLinear(3, 2)(tg.ones(4, 3)).shape
+    (4, 2)
+    """
 
 
 class MultiheadAttention(Module):

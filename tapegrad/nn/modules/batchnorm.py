@@ -146,7 +146,14 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """`batch_norm` of volumes, (n, channels, depth, height, width); see `BatchNorm1d`."""
+    """`batch_norm` of volumes, (n, channels, depth, height, width); see `BatchNorm1d`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.BatchNorm3d(3)(tg.randn(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
 
     _ndims = (5,)
 
@@ -178,7 +185,15 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """`instance_norm` of signals; see `BatchNorm1d`."""
+    """`instance_norm` of signals; see `BatchNorm1d`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> y = tg.nn.InstanceNorm1d(3)(tg.randn(2, 3, 8))
+    >>> bool(tg.allclose(y.mean(-1), tg.zeros(2, 3)))
+    True
+    """
 
     _ndims = 2, 3
 
@@ -197,6 +212,13 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """`instance_norm` of volumes; see `BatchNorm1d`."""
+    """`instance_norm` of volumes; see `BatchNorm1d`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.InstanceNorm3d(3)(tg.randn(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
 
     _ndims = 4, 5

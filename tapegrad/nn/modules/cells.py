@@ -27,7 +27,14 @@ class Recurrent(Module):
 
 
 class RNNCellBase(Recurrent):
-    """What cells share: one step of a layer."""
+    """What cells share: one step of a layer.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> isinstance(tg.nn.GRUCell(3, 4), tg.nn.RNNCellBase)
+    True
+    """
 
     _mode: Any
 

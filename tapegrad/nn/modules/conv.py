@@ -256,6 +256,13 @@ class ConvTranspose2d(_ConvTranspose):
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """`conv_transpose3d`: the adjoint of `Conv3d`."""
+    """`conv_transpose3d`: the adjoint of `Conv3d`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ConvTranspose3d(2, 3, kernel_size=2, stride=2)(tg.ones(1, 2, 4, 4, 4)).shape
+    (1, 3, 8, 8, 8)
+    """
 
     _dims, _function = 3, "conv_transpose3d"

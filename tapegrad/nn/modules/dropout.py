@@ -34,20 +34,55 @@ class Dropout(_Dropout, function="dropout"):
 
 
 class Dropout1d(_Dropout, function="dropout1d"):
-    """`dropout` of whole channels of signals."""
+    """`dropout` of whole channels of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bool((tg.nn.Dropout1d(1.0)(tg.ones(2, 3, 4)) == 0).all())
+    True
+    """
 
 
 class Dropout2d(_Dropout, function="dropout2d"):
-    """`dropout` of whole channels of images."""
+    """`dropout` of whole channels of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bool((tg.nn.Dropout2d(1.0)(tg.ones(2, 3, 4, 4)) == 0).all())
+    True
+    """
 
 
 class Dropout3d(_Dropout, function="dropout3d"):
-    """`dropout` of whole channels of volumes."""
+    """`dropout` of whole channels of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bool((tg.nn.Dropout3d(1.0)(tg.ones(2, 3, 4, 4, 4)) == 0).all())
+    True
+    """
 
 
 class AlphaDropout(_Dropout, function="alpha_dropout"):
-    """`alpha_dropout`, for `SELU`."""
+    """`alpha_dropout`, for `SELU`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AlphaDropout(0.2).eval()(tg.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
 
 class FeatureAlphaDropout(_Dropout, function="feature_alpha_dropout"):
-    """`alpha_dropout` of whole channels."""
+    """`alpha_dropout` of whole channels.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.FeatureAlphaDropout(0.2).eval()(tg.tensor([[1.0, 2.0]]))
+    tensor([[1., 2.]])
+    """

@@ -65,55 +65,121 @@ class LazyLinear(_Lazy, Linear):
 
 
 class LazyConv1d(_Lazy, Conv1d):
-    """`Conv1d` of as many channels as the first input has."""
+    """`Conv1d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.LazyConv1d(4, kernel_size=3)
+    >>> layer(tg.ones(1, 2, 8)).shape, layer.in_channels
+    ((1, 4, 6), 2)
+    """
 
     _base, _dim = Conv1d, -2
 
 
 class LazyConv2d(_Lazy, Conv2d):
-    """`Conv2d` of as many channels as the first input has."""
+    """`Conv2d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.LazyConv2d(4, kernel_size=3)
+    >>> layer(tg.ones(1, 2, 8, 8)).shape, layer.in_channels
+    ((1, 4, 6, 6), 2)
+    """
 
     _base, _dim = Conv2d, -3
 
 
 class LazyConv3d(_Lazy, Conv3d):
-    """`Conv3d` of as many channels as the first input has."""
+    """`Conv3d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.LazyConv3d(4, kernel_size=3)
+    >>> layer(tg.ones(1, 2, 5, 5, 5)).shape, layer.in_channels
+    ((1, 4, 3, 3, 3), 2)
+    """
 
     _base, _dim = Conv3d, -4
 
 
 class LazyConvTranspose1d(_Lazy, ConvTranspose1d):
-    """`ConvTranspose1d` of as many channels as the first input has."""
+    """`ConvTranspose1d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LazyConvTranspose1d(4, kernel_size=3)(tg.ones(1, 2, 8)).shape
+    (1, 4, 10)
+    """
 
     _base, _dim = ConvTranspose1d, -2
 
 
 class LazyConvTranspose2d(_Lazy, ConvTranspose2d):
-    """`ConvTranspose2d` of as many channels as the first input has."""
+    """`ConvTranspose2d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LazyConvTranspose2d(4, kernel_size=3)(tg.ones(1, 2, 8, 8)).shape
+    (1, 4, 10, 10)
+    """
 
     _base, _dim = ConvTranspose2d, -3
 
 
 class LazyConvTranspose3d(_Lazy, ConvTranspose3d):
-    """`ConvTranspose3d` of as many channels as the first input has."""
+    """`ConvTranspose3d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LazyConvTranspose3d(4, kernel_size=3)(tg.ones(1, 2, 5, 5, 5)).shape
+    (1, 4, 7, 7, 7)
+    """
 
     _base, _dim = ConvTranspose3d, -4
 
 
 class LazyBatchNorm1d(_Lazy, BatchNorm1d):
-    """`BatchNorm1d` of as many channels as the first input has."""
+    """`BatchNorm1d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LazyBatchNorm1d()(tg.randn(4, 3)).shape
+    (4, 3)
+    """
 
     _base, _dim = BatchNorm1d, 1
 
 
 class LazyBatchNorm2d(_Lazy, BatchNorm2d):
-    """`BatchNorm2d` of as many channels as the first input has."""
+    """`BatchNorm2d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LazyBatchNorm2d()(tg.randn(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
 
     _base, _dim = BatchNorm2d, 1
 
 
 class LazyBatchNorm3d(_Lazy, BatchNorm3d):
-    """`BatchNorm3d` of as many channels as the first input has."""
+    """`BatchNorm3d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LazyBatchNorm3d()(tg.randn(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
 
     _base, _dim = BatchNorm3d, 1
 
@@ -127,18 +193,39 @@ class _LazyInstanceNorm(_Lazy):
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
-    """`InstanceNorm1d` of as many channels as the first input has."""
+    """`InstanceNorm1d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LazyInstanceNorm1d()(tg.randn(2, 3, 8)).shape
+    (2, 3, 8)
+    """
 
     _base, _dim = InstanceNorm1d, -2
 
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
-    """`InstanceNorm2d` of as many channels as the first input has."""
+    """`InstanceNorm2d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LazyInstanceNorm2d()(tg.randn(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
 
     _base, _dim = InstanceNorm2d, -3
 
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
-    """`InstanceNorm3d` of as many channels as the first input has."""
+    """`InstanceNorm3d` of as many channels as the first input has.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LazyInstanceNorm3d()(tg.randn(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
 
     _base, _dim = InstanceNorm3d, -4

@@ -51,19 +51,42 @@ class ConstantPad1d(_ConstantPad):
 
 
 class ConstantPad2d(_ConstantPad):
-    """`pad` by a number, of images."""
+    """`pad` by a number, of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ConstantPad2d(1, 5.0)(tg.zeros(1, 1, 2))
+    tensor([[[5., 5., 5., 5.],
+             [5., 0., 0., 5.],
+             [5., 5., 5., 5.]]])
+    """
 
     _dims = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """`pad` by a number, of volumes."""
+    """`pad` by a number, of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ConstantPad3d(1, 5.0)(tg.ones(1, 1, 2, 2, 2)).shape
+    (1, 1, 4, 4, 4)
+    """
 
     _dims = 3
 
 
 class ZeroPad1d(_Pad):
-    """`pad` by zeros, of signals."""
+    """`pad` by zeros, of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ZeroPad1d((1, 2))(tg.ones(1, 2))
+    tensor([[0., 1., 1., 0., 0.]])
+    """
 
 
 class ZeroPad2d(_Pad):
@@ -80,7 +103,14 @@ class ZeroPad2d(_Pad):
 
 
 class ZeroPad3d(_Pad):
-    """`pad` by zeros, of volumes."""
+    """`pad` by zeros, of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ZeroPad3d(1)(tg.ones(1, 1, 2, 2, 2)).sum()
+    tensor(8.)
+    """
 
     _dims = 3
 
@@ -99,14 +129,31 @@ class ReflectionPad1d(_Pad):
 
 
 class ReflectionPad2d(_Pad):
-    """`pad` by reflections, of images."""
+    """`pad` by reflections, of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ReflectionPad2d(1)(tg.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[4., 3., 4., 3.],
+             [2., 1., 2., 1.],
+             [4., 3., 4., 3.],
+             [2., 1., 2., 1.]]])
+    """
 
     _dims = 2
     _mode = "reflect"
 
 
 class ReflectionPad3d(_Pad):
-    """`pad` by reflections, of volumes."""
+    """`pad` by reflections, of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ReflectionPad3d(1)(tg.ones(1, 1, 2, 2, 2)).shape
+    (1, 1, 4, 4, 4)
+    """
 
     _dims = 3
     _mode = "reflect"
@@ -126,14 +173,31 @@ class ReplicationPad1d(_Pad):
 
 
 class ReplicationPad2d(_Pad):
-    """`pad` by the elements at the ends, of images."""
+    """`pad` by the elements at the ends, of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ReplicationPad2d(1)(tg.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[1., 1., 2., 2.],
+             [1., 1., 2., 2.],
+             [3., 3., 4., 4.],
+             [3., 3., 4., 4.]]])
+    """
 
     _dims = 2
     _mode = "replicate"
 
 
 class ReplicationPad3d(_Pad):
-    """`pad` by the elements at the ends, of volumes."""
+    """`pad` by the elements at the ends, of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ReplicationPad3d(1)(tg.ones(1, 1, 2, 2, 2)).shape
+    (1, 1, 4, 4, 4)
+    """
 
     _dims = 3
     _mode = "replicate"
@@ -153,14 +217,31 @@ class CircularPad1d(_Pad):
 
 
 class CircularPad2d(_Pad):
-    """`pad` by the elements at the other ends, of images."""
+    """`pad` by the elements at the other ends, of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.CircularPad2d(1)(tg.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[4., 3., 4., 3.],
+             [2., 1., 2., 1.],
+             [4., 3., 4., 3.],
+             [2., 1., 2., 1.]]])
+    """
 
     _dims = 2
     _mode = "circular"
 
 
 class CircularPad3d(_Pad):
-    """`pad` by the elements at the other ends, of volumes."""
+    """`pad` by the elements at the other ends, of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.CircularPad3d(1)(tg.ones(1, 1, 2, 2, 2)).shape
+    (1, 1, 4, 4, 4)
+    """
 
     _dims = 3
     _mode = "circular"

@@ -56,7 +56,14 @@ class MaxPool2d(_MaxPool, function="max_pool2d"):
 
 
 class MaxPool3d(_MaxPool, function="max_pool3d"):
-    """`max_pool3d`: largest elements of windows of volumes."""
+    """`max_pool3d`: largest elements of windows of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.MaxPool3d(2)(tg.ones(1, 3, 4, 4, 4)).shape
+    (1, 3, 2, 2, 2)
+    """
 
 
 class _MaxUnpool(_Pool, show="kernel_size stride padding"):
@@ -74,17 +81,42 @@ class _MaxUnpool(_Pool, show="kernel_size stride padding"):
 
 
 class MaxUnpool1d(_MaxUnpool, function="max_unpool1d"):
-    """`max_unpool1d`: puts what `max_pool1d` took back in its place."""
+    """`max_unpool1d`: puts what `max_pool1d` took back in its place.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> y, places = tg.nn.MaxPool1d(2, return_indices=True)(tg.tensor([[[1.0, 2.0, 4.0, 3.0]]]))
+    >>> tg.nn.MaxUnpool1d(2)(y, places)
+    tensor([[[0., 2., 4., 0.]]])
+    """
 
 
 class MaxUnpool2d(_MaxUnpool, function="max_unpool2d"):
-    """`max_unpool2d`: puts what `max_pool2d` took back in its place."""
+    """`max_unpool2d`: puts what `max_pool2d` took back in its place.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> y, places = tg.nn.MaxPool2d(2, return_indices=True)(tg.tensor([[[1.0, 2.0], [4.0, 3.0]]]))
+    >>> tg.nn.MaxUnpool2d(2)(y, places)
+    tensor([[[0., 0.],
+             [4., 0.]]])
+    """
 
     _dims = 2
 
 
 class MaxUnpool3d(_MaxUnpool, function="max_unpool3d"):
-    """`max_unpool3d`: puts what `max_pool3d` took back in its place."""
+    """`max_unpool3d`: puts what `max_pool3d` took back in its place.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> y, places = tg.nn.MaxPool3d(2, return_indices=True)(tg.rand(1, 1, 4, 4, 4))
+    >>> tg.nn.MaxUnpool3d(2)(y, places).shape
+    (1, 1, 4, 4, 4)
+    """
 
     _dims = 3
 
@@ -129,7 +161,14 @@ class AvgPool2d(_Pool, function="avg_pool2d", show="kernel_size stride padding")
 
 
 class AvgPool3d(AvgPool2d, function="avg_pool3d"):
-    """`avg_pool3d`: means of windows of volumes."""
+    """`avg_pool3d`: means of windows of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AvgPool3d(2)(tg.ones(1, 3, 4, 4, 4)).shape
+    (1, 3, 2, 2, 2)
+    """
 
 
 class _LPPool(Layer, show="norm_type kernel_size stride ceil_mode"):
@@ -140,15 +179,36 @@ class _LPPool(Layer, show="norm_type kernel_size stride ceil_mode"):
 
 
 class LPPool1d(_LPPool, function="lp_pool1d"):
-    """`lp_pool1d`: norms of windows of signals."""
+    """`lp_pool1d`: norms of windows of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LPPool1d(2, kernel_size=2)(tg.tensor([[[3.0, 4.0, 0.0, 5.0]]]))
+    tensor([[[5., 5.]]])
+    """
 
 
 class LPPool2d(_LPPool, function="lp_pool2d"):
-    """`lp_pool2d`: norms of windows of images."""
+    """`lp_pool2d`: norms of windows of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LPPool2d(1, kernel_size=2)(tg.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[10.]]])
+    """
 
 
 class LPPool3d(_LPPool, function="lp_pool3d"):
-    """`lp_pool3d`: norms of windows of volumes."""
+    """`lp_pool3d`: norms of windows of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LPPool3d(2, kernel_size=2)(tg.ones(1, 1, 4, 4, 4)).shape
+    (1, 1, 2, 2, 2)
+    """
 
 
 class _AdaptiveAvgPool(Layer):
@@ -156,7 +216,14 @@ class _AdaptiveAvgPool(Layer):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool, function="adaptive_avg_pool1d"):
-    """`adaptive_avg_pool1d`: means of so many parts of signals."""
+    """`adaptive_avg_pool1d`: means of so many parts of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AdaptiveAvgPool1d(2)(tg.tensor([[[1.0, 2.0, 4.0, 3.0]]]))
+    tensor([[[1.5000, 3.5000]]])
+    """
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool, function="adaptive_avg_pool2d"):
@@ -171,7 +238,14 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool, function="adaptive_avg_pool2d"):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool, function="adaptive_avg_pool3d"):
-    """`adaptive_avg_pool3d`: means of so many parts of volumes."""
+    """`adaptive_avg_pool3d`: means of so many parts of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AdaptiveAvgPool3d(2)(tg.ones(1, 3, 5, 6, 7)).shape
+    (1, 3, 2, 2, 2)
+    """
 
 
 class _AdaptiveMaxPool(Layer, show="output_size"):
@@ -180,7 +254,14 @@ class _AdaptiveMaxPool(Layer, show="output_size"):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool, function="adaptive_max_pool1d"):
-    """`adaptive_max_pool1d`: largest elements of so many parts of signals."""
+    """`adaptive_max_pool1d`: largest elements of so many parts of signals.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AdaptiveMaxPool1d(2)(tg.tensor([[[1.0, 2.0, 4.0, 3.0]]]))
+    tensor([[[2., 4.]]])
+    """
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool, function="adaptive_max_pool2d"):
@@ -195,7 +276,14 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool, function="adaptive_max_pool2d"):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool, function="adaptive_max_pool3d"):
-    """`adaptive_max_pool3d`: largest elements of so many parts of volumes."""
+    """`adaptive_max_pool3d`: largest elements of so many parts of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AdaptiveMaxPool3d(2)(tg.ones(1, 3, 5, 6, 7)).shape
+    (1, 3, 2, 2, 2)
+    """
 
 
 class _FractionalMaxPool(Layer, show=""):
@@ -217,11 +305,25 @@ class _FractionalMaxPool(Layer, show=""):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool, function="fractional_max_pool2d"):
-    """`fractional_max_pool2d`: largest elements of windows at random distances, of images."""
+    """`fractional_max_pool2d`: largest elements of windows at random distances, of images.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.FractionalMaxPool2d(2, output_ratio=0.5)(tg.ones(1, 1, 8, 8)).shape
+    (1, 1, 4, 4)
+    """
 
 
 class FractionalMaxPool3d(_FractionalMaxPool, function="fractional_max_pool3d"):
-    """`fractional_max_pool3d`: largest elements of windows at random distances, of volumes."""
+    """`fractional_max_pool3d`: largest elements of windows at random distances, of volumes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.FractionalMaxPool3d(2, output_size=3)(tg.ones(1, 1, 8, 8, 8)).shape
+    (1, 1, 3, 3, 3)
+    """
 
     _dims = 3
 

@@ -37,6 +37,12 @@ class RNNBase(Recurrent):
         Whether there is a second layer beside each, which goes from the last step to the first.
     proj_size : int
         The length of outputs of an LSTM, if they are projected.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> isinstance(tg.nn.LSTM(3, 4), tg.nn.RNNBase)
+    True
     """
 
     def __init__(

@@ -68,19 +68,41 @@ class PixelShuffle(Layer, function="pixel_shuffle"):
 
 
 class PixelUnshuffle(Layer, function="pixel_unshuffle"):
-    """`pixel_unshuffle`: pixels become channels."""
+    """`pixel_unshuffle`: pixels become channels.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.PixelUnshuffle(2)(tg.ones(1, 1, 4, 6)).shape
+    (1, 4, 2, 3)
+    """
 
     downscale_factor: int
 
 
 class ChannelShuffle(Layer, function="channel_shuffle"):
-    """`channel_shuffle`: channels in another order."""
+    """`channel_shuffle`: channels in another order.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ChannelShuffle(2)(tg.arange(4.0).reshape(1, 4, 1, 1)).flatten()
+    tensor([0., 2., 1., 3.])
+    """
 
     groups: int
 
 
 class Fold(Layer, function="fold"):
-    """`fold`: images to which columns are added where `unfold` took them."""
+    """`fold`: images to which columns are added where `unfold` took them.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Fold((2, 3), kernel_size=2)(tg.ones(1, 4, 2))
+    tensor([[[[1., 2., 1.],
+              [1., 2., 1.]]]])
+    """
 
     output_size: Any
     kernel_size: Any
@@ -132,14 +154,30 @@ class Upsample(Layer, function="interpolate"):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`interpolate` images, by the nearest pixel."""
+    """`interpolate` images, by the nearest pixel.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.UpsamplingNearest2d(scale_factor=2)(tg.tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1., 1., 2., 2.],
+              [1., 1., 2., 2.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`interpolate` images, bilinearly, so that corners stay."""
+    """`interpolate` images, bilinearly, so that corners stay.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.UpsamplingBilinear2d(size=(2, 3))(tg.tensor([[[[0.0, 1.0], [2.0, 3.0]]]]))
+    tensor([[[[0.0000, 0.5000, 1.0000],
+              [2.0000, 2.5000, 3.0000]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
@@ -175,7 +213,14 @@ class PairwiseDistance(Layer, function="pairwise_distance", show=""):
 
 
 class LocalResponseNorm(Layer, function="local_response_norm"):
-    """`local_response_norm` over neighbouring channels."""
+    """`local_response_norm` over neighbouring channels.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.LocalResponseNorm(2)(tg.ones(1, 3, 4)).shape
+    (1, 3, 4)
+    """
 
     size: int
     alpha: float = 1e-4

@@ -207,6 +207,14 @@ class TransformerDecoder(_Stack):
     num_layers : int
     norm : Module, optional
         For the result.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.TransformerDecoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
+    >>> decoder = tg.nn.TransformerDecoder(layer, num_layers=2)
+    >>> decoder(tg.randn(3, 5, 8), tg.randn(3, 4, 8)).shape
+    (3, 5, 8)
     """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:

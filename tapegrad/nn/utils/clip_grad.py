@@ -193,6 +193,17 @@ def clip_grad_norm(
     Warns
     -----
     FutureWarning
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.zeros(2, requires_grad=True)
+    >>> x.grad = tg.tensor([3.0, 4.0])
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     norm = tg.nn.utils.clip_grad_norm(x, 1.0)
+    >>> norm, x.grad
+    (tensor(5.), tensor([0.6000, 0.8000]))
     """
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",

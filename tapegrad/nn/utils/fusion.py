@@ -63,7 +63,19 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Return the weight and the bias of `fuse_conv_bn_eval`, from those of the layers."""
+    """Return the weight and the bias of `fuse_conv_bn_eval`, from those of the layers.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> mean, var = tg.zeros(2), tg.ones(2)
+    >>> weight, bias = tg.nn.utils.fuse_conv_bn_weights(
+    ...     tg.ones(2, 1, 3), None, mean, var, 0.0, tg.tensor([1.0, 2.0]), None
+    ... )
+    >>> weight[:, 0, 0], bias
+    (tensor([1., 2.]), Parameter containing:
+    tensor([0., 0.]))
+    """
     bias = zeros_like(bn_rm) if conv_b is None else conv_b
     scale = (ones_like(bn_rm) if bn_w is None else bn_w) * rsqrt(bn_rv + bn_eps)
     shape = [1] * conv_w.ndim
@@ -83,6 +95,15 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     ------
     AssertionError
         If one of them is in training, the batch norm has no running statistics, or their sizes do not fit.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> linear, norm = tg.nn.Linear(3, 2).eval(), tg.nn.BatchNorm1d(2).eval()
+    >>> fused = tg.nn.utils.fuse_linear_bn_eval(linear, norm)
+    >>> x = tg.randn(4, 3)
+    >>> tg.allclose(fused(x), norm(linear(x)))
+    True
     """
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError(
@@ -101,5 +122,19 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """Return the weight and the bias of `fuse_linear_bn_eval`, from those of the layers."""
+    """Return the weight and the bias of `fuse_linear_bn_eval`, from those of the layers.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> mean, var = tg.zeros(2), tg.ones(2)
+    >>> weight, bias = tg.nn.utils.fuse_linear_bn_weights(
+    ...     tg.ones(2, 3), None, mean, var, 0.0, tg.tensor([1.0, 2.0]), None
+    ... )
+    >>> weight, bias
+    (Parameter containing:
+    tensor([[1., 1., 1.],
+            [2., 2., 2.]]), Parameter containing:
+    tensor([0., 0.]))
+    """
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)

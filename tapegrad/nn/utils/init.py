@@ -17,6 +17,13 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
     ------
     RuntimeError
         If it is no class of modules, or one without an argument `device`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.skip_init(tg.nn.Linear, 3, 2)  # its numbers are to be filled in
+    >>> layer.weight.shape
+    (2, 3)
     """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")

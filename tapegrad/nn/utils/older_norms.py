@@ -91,6 +91,15 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Warns
     -----
     FutureWarning
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = tg.nn.utils.weight_norm(tg.nn.Linear(3, 2))
+    >>> sorted(name for name, _ in layer.named_parameters())
+    ['bias', 'weight_g', 'weight_v']
     """
     warnings.warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
@@ -109,6 +118,16 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     ------
     ValueError
         If there is nothing to undo.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = tg.nn.utils.weight_norm(tg.nn.Linear(3, 2))
+    >>> layer = tg.nn.utils.remove_weight_norm(layer)
+    >>> sorted(name for name, _ in layer.named_parameters())
+    ['bias', 'weight']
     """
     return _removed(_WeightNorm, module, name, "_g", "_v")
 
@@ -157,6 +176,15 @@ def spectral_norm(
     ------
     ValueError
         If `n_power_iterations` is not positive.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = tg.nn.utils.spectral_norm(tg.nn.Linear(3, 2))
+    >>> sorted(name for name, _ in layer.named_parameters())
+    ['bias', 'weight_orig']
     """
     hook = _SpectralNorm(name, n_power_iterations, eps, dim_of_outputs(module, dim))
     weight = getattr(module, name)
@@ -174,5 +202,15 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     ------
     ValueError
         If there is nothing to undo.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = tg.nn.utils.spectral_norm(tg.nn.Linear(3, 2))
+    >>> layer = tg.nn.utils.remove_spectral_norm(layer)
+    >>> sorted(name for name, _ in layer.named_parameters())
+    ['bias', 'weight']
     """
     return _removed(_SpectralNorm, module, name, "_u", "_v", "_orig")

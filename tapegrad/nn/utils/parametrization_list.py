@@ -70,6 +70,13 @@ class ParametrizationList(ModuleList):
     ------
     ValueError
         If there is no module, or a result is none that the tensor could be replaced by.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.parametrizations.orthogonal(tg.nn.Linear(2, 2))
+    >>> isinstance(layer.parametrizations.weight, tg.nn.utils.parametrize.ParametrizationList)
+    True
     """
 
     def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:

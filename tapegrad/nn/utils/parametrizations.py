@@ -168,6 +168,13 @@ def spectral_norm(
     Notes
     -----
     T. Miyato et al., "Spectral normalization for generative adversarial networks" (2018).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.parametrizations.spectral_norm(tg.nn.Linear(3, 2), n_power_iterations=30)
+    >>> round(float(tg.linalg.matrix_norm(layer.weight.detach(), 2)), 3)
+    1.0
     """
     weight = weight_of(module, name)
     norm = _SpectralNorm(weight, n_power_iterations, dim_of_outputs(module, dim), eps)

@@ -29,7 +29,16 @@ class _Cache:
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Compute each parametrised tensor once in a ``with`` block, however often it is read."""
+    """Compute each parametrised tensor once in a ``with`` block, however often it is read.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.parametrizations.orthogonal(tg.nn.Linear(2, 2))
+    >>> with tg.nn.utils.parametrize.cached():
+    ...     print(layer.weight is layer.weight)
+    True
+    """
     _Cache.depth += 1
     try:
         yield
@@ -164,7 +173,16 @@ def _check_inverse(before: Tensor, back: Any, name: str) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a tensor of a module is parametrised, or any one if no name is given."""
+    """Whether a tensor of a module is parametrised, or any one if no name is given.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.parametrizations.orthogonal(tg.nn.Linear(2, 2))
+    >>> parametrize = tg.nn.utils.parametrize
+    >>> parametrize.is_parametrized(layer, "weight"), parametrize.is_parametrized(layer, "bias")
+    (True, False)
+    """
     steps = getattr(module, "parametrizations", None)
     if not isinstance(steps, ModuleDict):
         return False
@@ -185,6 +203,14 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     ------
     ValueError
         If it is not parametrised, or is computed from several tensors and should become what it was computed from.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.parametrizations.orthogonal(tg.nn.Linear(2, 2))
+    >>> layer = tg.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    >>> isinstance(layer.weight, tg.nn.Parameter)
+    True
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -213,7 +239,15 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class of a module without its parametrisations."""
+    """Return the class of a module without its parametrisations.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.parametrizations.orthogonal(tg.nn.Linear(2, 2))
+    >>> tg.nn.utils.parametrize.type_before_parametrizations(layer).__name__
+    'Linear'
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
@@ -226,6 +260,14 @@ def transfer_parametrizations_and_params(
     -------
     Module
         `to_module`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.parametrizations.orthogonal(tg.nn.Linear(2, 2))
+    >>> other = tg.nn.utils.parametrize.transfer_parametrizations_and_params(layer, tg.nn.Linear(2, 2))
+    >>> tg.equal(other.weight, layer.weight)
+    True
     """
     if not is_parametrized(from_module):
         return to_module

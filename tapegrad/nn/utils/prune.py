@@ -8,18 +8,15 @@ from typing import Any
 from tapegrad.nn.modules.hooks import FORWARD_PRE
 from tapegrad.nn.modules.module import Module
 from tapegrad.nn.utils.convert_parameters import parameters_to_vector
-from tapegrad.nn.utils.pruning_methods import (
-    BasePruningMethod,
+from tapegrad.nn.utils.pruning_kinds import (
     CustomFromMask,
     Identity,
     L1Unstructured,
     LnStructured,
-    PruningContainer,
     RandomStructured,
     RandomUnstructured,
-    forget,
-    hook_of,
 )
+from tapegrad.nn.utils.pruning_methods import BasePruningMethod, PruningContainer, forget, hook_of
 from tapegrad.ops.fill import ones_like
 from tapegrad.tensor import Tensor
 
@@ -31,13 +28,28 @@ __all__ = [
 
 
 def identity(module: Module, name: str) -> Module:
-    """Give a parameter a mask of ones; see `custom_from_mask`."""
+    """Give a parameter a mask of ones; see `custom_from_mask`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.utils.prune.identity(tg.nn.Linear(2, 1), "weight").weight_mask
+    tensor([[1., 1.]])
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
-    """Prune elements at random; see `l1_unstructured`."""
+    """Prune elements at random; see `l1_unstructured`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.prune.random_unstructured(tg.nn.Linear(3, 4), "weight", amount=3)
+    >>> layer.weight_mask.sum()
+    tensor(9.)
+    """
     RandomUnstructured.apply(module, name, amount=amount)
     return module
 
@@ -77,7 +89,15 @@ def l1_unstructured(module: Module, name: str, amount: float, importance_scores:
 
 
 def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
-    """Prune slices along a dimension at random; see `ln_structured`."""
+    """Prune slices along a dimension at random; see `ln_structured`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.prune.random_structured(tg.nn.Linear(3, 4), "weight", amount=1, dim=1)
+    >>> layer.weight_mask.sum()
+    tensor(8.)
+    """
     RandomStructured.apply(module, name, amount=amount, dim=dim)
     return module
 
@@ -90,13 +110,29 @@ def ln_structured(
     dim: int,
     importance_scores: Tensor | None = None,
 ) -> Module:
-    """Prune the slices along dimension `dim` that have the least norms of order `n`; see `l1_unstructured`."""
+    """Prune the slices along dimension `dim` that have the least norms of order `n`; see `l1_unstructured`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.prune.ln_structured(tg.nn.Linear(3, 4), "weight", amount=2, n=2, dim=0)
+    >>> layer.weight_mask.sum()
+    tensor(6.)
+    """
     LnStructured.apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
-    """Prune a parameter where a mask is 0; see `l1_unstructured`."""
+    """Prune a parameter where a mask is 0; see `l1_unstructured`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.prune.custom_from_mask(tg.nn.Linear(2, 1), "weight", tg.tensor([[1.0, 0.0]]))
+    >>> layer.weight[0, 1].item()
+    0.0
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -123,6 +159,15 @@ def global_unstructured(
     ------
     TypeError
         If `parameters` or `importance_scores` are of another type, or the method is of another kind.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> first, last = tg.nn.Linear(2, 3), tg.nn.Linear(3, 1)
+    >>> prune = tg.nn.utils.prune
+    >>> prune.global_unstructured([(first, "weight"), (last, "weight")], prune.L1Unstructured, amount=5)
+    >>> int(first.weight_mask.sum() + last.weight_mask.sum())
+    4
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -152,6 +197,14 @@ def remove(module: Module, name: str) -> Module:
     ------
     ValueError
         If it is not pruned.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.utils.prune.l1_unstructured(tg.nn.Linear(4, 1), "weight", amount=3)
+    >>> layer = tg.nn.utils.prune.remove(layer, "weight")  # the zeros stay
+    >>> [name for name, _ in layer.named_parameters()], int((layer.weight != 0).sum())
+    (['bias', 'weight'], 1)
     """
     hook = hook_of(module, name)
     if hook is None:
@@ -162,6 +215,14 @@ def remove(module: Module, name: str) -> Module:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether a parameter of a module, or of one inside of it, is pruned."""
+    """Whether a parameter of a module, or of one inside of it, is pruned.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.Linear(2, 1)
+    >>> tg.nn.utils.prune.is_pruned(layer), tg.nn.utils.prune.is_pruned(tg.nn.utils.prune.identity(layer, "weight"))
+    (False, True)
+    """
     hooks = (entry.hook for own in module.modules() for entry in own._entries(FORWARD_PRE))
     return any(isinstance(hook, BasePruningMethod) for hook in hooks)

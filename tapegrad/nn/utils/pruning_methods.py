@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from numbers import Integral, Real
 from typing import Any
 
 from tapegrad.nn.modules.hooks import FORWARD_PRE
 from tapegrad.nn.modules.module import Module
-from tapegrad.ops.fill import ones_like, zeros_like
-from tapegrad.ops.older import norm
-from tapegrad.ops.random import rand, rand_like
-from tapegrad.ops.ranks import kthvalue
-from tapegrad.ops.topk import topk
+from tapegrad.ops.fill import ones_like
 from tapegrad.tensor import Tensor
 
 
@@ -26,6 +21,19 @@ class BasePruningMethod(ABC):
 
     ``PRUNING_TYPE`` says what a further mask looks at: "unstructured" (the elements that are left), "structured" (the
     slices that are left, along `dim`) or "global" (all).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class Negative(tg.nn.utils.prune.BasePruningMethod):
+    ...     PRUNING_TYPE = "unstructured"
+    ...
+    ...     def compute_mask(self, t, default_mask):
+    ...         return default_mask * (t >= 0)
+    >>> layer = tg.nn.Linear(3, 2)
+    >>> _ = Negative.apply(layer, "weight")
+    >>> bool((layer.weight >= 0).all())
+    True
     """
 
     PRUNING_TYPE: str
@@ -103,6 +111,11 @@ class BasePruningMethod(ABC):
         module.register_parameter(name, original)
 
 
+def along(ndim: int, dim: int, index: Any) -> tuple[Any, ...]:
+    """Return an index of one dimension, which takes all of the others."""
+    return tuple([index if own == dim % ndim else slice(None) for own in range(ndim)])
+
+
 def hook_of(module: Module, name: str) -> BasePruningMethod | None:
     """Return what prunes a parameter, None if it is not pruned."""
     hooks = (entry.hook for entry in module._entries(FORWARD_PRE))
@@ -117,7 +130,17 @@ def forget(module: Module, hook: BasePruningMethod) -> None:
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods that prune one parameter, one after the other."""
+    """Several methods that prune one parameter, one after the other.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.Linear(4, 1)
+    >>> _ = tg.nn.utils.prune.l1_unstructured(layer, "weight", amount=1)
+    >>> _ = tg.nn.utils.prune.l1_unstructured(layer, "weight", amount=1)
+    >>> layer.weight_mask.sum()  # both times, by a container of the two
+    tensor(2.)
+    """
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
@@ -152,7 +175,7 @@ class PruningContainer(BasePruningMethod):
         if method.PRUNING_TYPE == "structured":
             dim = method.dim % t.ndim  # type: ignore[attr-defined]
             rest = tuple(own for own in range(t.ndim) if own != dim)
-            left = _along(t.ndim, dim, default_mask.sum(rest) != 0)
+            left = along(t.ndim, dim, default_mask.sum(rest) != 0)
         elif method.PRUNING_TYPE == "global":
             left = (slice(None),) * t.ndim
         elif method.PRUNING_TYPE != "unstructured":
@@ -160,140 +183,3 @@ class PruningContainer(BasePruningMethod):
         mask = default_mask.to(t.dtype, copy=True)
         mask[left] = method.compute_mask(t[left], default_mask=default_mask[left]).to(t.dtype)
         return mask
-
-
-def _along(ndim: int, dim: int, index: Any) -> tuple[Any, ...]:
-    return tuple([index if own == dim % ndim else slice(None) for own in range(ndim)])
-
-
-# How many ------------------------------------------------------------------------------------------------------------
-
-
-class _Amount(BasePruningMethod):
-    """A method that prunes so many elements or slices, or such a part of them."""
-
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount: float) -> None:
-        self.is_count = isinstance(amount, Integral)
-        if not isinstance(amount, (Real, float)):
-            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-        if amount < 0 or (not self.is_count and amount > 1):
-            raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
-        self.amount = amount
-
-    def count(self, size: int) -> int:
-        """Return how many of so many are pruned."""
-        if not self.is_count:
-            return round(self.amount * size)
-        if self.amount > size:
-            raise ValueError(f"amount={self.amount} should be smaller than the number of parameters to prune={size}")
-        return int(self.amount)
-
-
-class _Slices(_Amount):
-    PRUNING_TYPE = "structured"
-
-    def __init__(self, amount: float, dim: int = -1) -> None:
-        super().__init__(amount)
-        self.dim = dim
-
-    def kept(self, t: Tensor, count: int) -> Any:
-        """Return which slices are kept when so many are pruned."""
-        raise NotImplementedError
-
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return a mask that is zero for whole slices."""
-        if t.ndim <= 1:
-            raise ValueError(
-                f"Structured pruning can only be applied to multidimensional tensors. Found tensor of shape {t.shape} "
-                f"with {t.ndim} dims"
-            )
-        if self.dim >= t.ndim:
-            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
-        count = self.count(t.shape[self.dim])
-        if not count:
-            return default_mask
-        mask = zeros_like(t)
-        mask[_along(t.ndim, self.dim, self.kept(t, count))] = 1
-        return mask * default_mask.to(t.dtype)
-
-
-# The methods ---------------------------------------------------------------------------------------------------------
-
-
-class Identity(BasePruningMethod):
-    """Prunes nothing: the parameter gets a mask of ones."""
-
-    PRUNING_TYPE = "unstructured"
-
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask that there is."""
-        return default_mask
-
-
-class _Elements(_Amount):
-    def least(self, t: Tensor, count: int) -> Tensor:
-        """Return the numbers of the elements to be pruned."""
-        raise NotImplementedError
-
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return a mask that is zero for single elements."""
-        count, mask = self.count(t.numel()), default_mask.clone()
-        if count:
-            mask.view(-1)[self.least(t, count)] = 0
-        return mask
-
-
-class RandomUnstructured(_Elements):
-    """Prunes elements at random."""
-
-    def least(self, t: Tensor, count: int) -> Tensor:
-        """Return the numbers of random elements."""
-        return topk(rand_like(t).view(-1), count).indices  # type: ignore[no-any-return]
-
-
-class L1Unstructured(_Elements):
-    """Prunes the elements of the least absolute values."""
-
-    def least(self, t: Tensor, count: int) -> Tensor:
-        """Return the numbers of the least elements."""
-        return topk(abs(t).reshape(-1), count, largest=False).indices  # type: ignore[no-any-return]
-
-
-class RandomStructured(_Slices):
-    """Prunes slices along a dimension at random."""
-
-    def kept(self, t: Tensor, count: int) -> Any:
-        """Return truth values, of which so many are false."""
-        draws = rand(t.shape[self.dim])
-        return draws > kthvalue(draws, count).values
-
-
-class LnStructured(_Slices):
-    """Prunes the slices along a dimension that have the least norms."""
-
-    def __init__(self, amount: float, n: float | str, dim: int = -1) -> None:
-        super().__init__(amount, dim)
-        self.n = n
-
-    def kept(self, t: Tensor, count: int) -> Any:
-        """Return the numbers of the slices of the largest norms."""
-        rest = tuple(own for own in range(t.ndim) if own != self.dim % t.ndim)
-        norms = norm(t, p=self.n, dim=rest)
-        return topk(norms, t.shape[self.dim] - count).indices
-
-
-class CustomFromMask(BasePruningMethod):
-    """Prunes by a mask that is given."""
-
-    PRUNING_TYPE = "global"
-
-    def __init__(self, mask: Tensor) -> None:
-        self.mask = mask
-
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the product of both masks."""
-        if default_mask.shape != self.mask.shape:
-            raise AssertionError("default_mask and mask should have the same shape")
-        return default_mask * self.mask.to(default_mask.dtype)

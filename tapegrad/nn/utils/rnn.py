@@ -30,6 +30,13 @@ class PackedSequence(_Packed):
         How many sequences have each step.
     sorted_indices, unsorted_indices : Tensor or None
         The order in which they stand, longest first, and the way back.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> packed = tg.nn.utils.rnn.pack_sequence([tg.tensor([1.0, 2.0, 3.0]), tg.tensor([4.0])])
+    >>> packed.data, packed.batch_sizes
+    (tensor([1., 4., 2., 3.]), tensor([2, 1, 1]))
     """
 
     __slots__ = ()

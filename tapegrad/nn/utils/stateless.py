@@ -24,6 +24,17 @@ def functional_call(
     Warns
     -----
     FutureWarning
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> layer = tg.nn.Linear(2, 1)
+    >>> params = {"weight": tg.ones(1, 2), "bias": tg.zeros(1)}
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     y = tg.nn.utils.stateless.functional_call(layer, params, tg.ones(3, 2))
+    >>> y.shape
+    (3, 1)
     """
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "

@@ -19,6 +19,7 @@ PLACES: dict[str, dict[str, str]] = {
         "covariance": "corrcoef cov",
         "cumulative": "cumsum prod",
         "determinants": "det logdet slogdet",
+        "device_facts": "cpu cuda get_device is_pinned is_shared pin_memory share_memory_",
         "diagonals": "diagonal",
         "differences": "diff",
         "distances": "renorm",
@@ -28,7 +29,7 @@ PLACES: dict[str, dict[str, str]] = {
         "error_functions": "erfc erfinv",
         "extrema": "amax amin argmax argmin max min",
         "extremes": "clamp_max clamp_min copysign fmax fmin heaviside nan_to_num nextafter",
-        "facts": "_is_view cpu cuda data_ptr element_size get_device is_contiguous is_inference is_nonzero is_pinned is_same_size is_shared is_signed ndimension nelement pin_memory share_memory_ storage_offset stride",
+        "facts": "_is_view data_ptr element_size is_contiguous is_inference is_nonzero is_same_size is_signed ndimension nelement storage_offset stride",
         "fill": "new_empty new_full new_ones new_tensor new_zeros",
         "finding": "argwhere bincount nonzero nonzero_static",
         "flat_index": "index_put put take",
@@ -130,7 +131,8 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "properties": {
         "complex": "imag real",
-        "facts": "_version device is_cpu is_cuda is_meta is_mkldnn is_mps is_nested is_quantized is_sparse is_sparse_csr is_xpu itemsize layout nbytes output_nr",
+        "device_facts": "device is_cpu is_cuda is_meta is_mkldnn is_mps is_nested is_quantized is_sparse is_sparse_csr is_xpu layout",
+        "facts": "_version itemsize nbytes output_nr",
         "permutations": "H T mH mT",
     },
     "reduces": {

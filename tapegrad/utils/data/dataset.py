@@ -18,7 +18,20 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Base class of datasets whose items have numbers: a subclass defines ``__getitem__``, and mostly ``__len__``."""
+    """Base class of datasets whose items have numbers: a subclass defines ``__getitem__``, and mostly ``__len__``.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class Squares(tg.utils.data.Dataset):
+    ...     def __len__(self):
+    ...         return 4
+    ...
+    ...     def __getitem__(self, index):
+    ...         return index**2
+    >>> Squares()[3]
+    9
+    """
 
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -31,6 +44,15 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """Base class of datasets whose items come one after the other: a subclass defines ``__iter__``.
 
     With several workers each iterates over all of it, unless ``__iter__`` asks `get_worker_info`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class Numbers(tg.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(4))
+    >>> list(tg.utils.data.DataLoader(Numbers(), batch_size=2))
+    [tensor([0, 1]), tensor([2, 3])]
     """
 
     @abc.abstractmethod
@@ -87,6 +109,13 @@ class StackDataset(Dataset[Any]):
     ------
     ValueError
         If lengths differ, or there is no dataset.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> pairs = tg.utils.data.StackDataset([1, 2], ["a", "b"])
+    >>> pairs[1]
+    (2, 'b')
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -123,6 +152,13 @@ class ConcatDataset(Dataset[Any]):
     ------
     AssertionError
         If there is none, or one of them is iterable only.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> both = tg.utils.data.ConcatDataset([[1, 2], [3, 4, 5]])
+    >>> len(both), both[3]
+    (5, 4)
     """
 
     def __init__(self, datasets: Iterable[Any]) -> None:
@@ -150,6 +186,18 @@ class ChainDataset(IterableDataset[Any]):
     Parameters
     ----------
     datasets : iterable of IterableDataset
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class Numbers(tg.utils.data.IterableDataset):
+    ...     def __init__(self, first, last):
+    ...         self.range = range(first, last)
+    ...
+    ...     def __iter__(self):
+    ...         return iter(self.range)
+    >>> list(tg.utils.data.ChainDataset([Numbers(0, 2), Numbers(5, 7)]))
+    [0, 1, 5, 6]
     """
 
     def __init__(self, datasets: Iterable[Any]) -> None:
@@ -175,6 +223,13 @@ class Subset(Dataset[T_co]):
     ----------
     dataset : Dataset
     indices : sequence of int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> part = tg.utils.data.Subset([10, 20, 30], [2, 0])
+    >>> list(part)
+    [30, 10]
     """
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:

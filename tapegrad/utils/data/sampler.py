@@ -18,7 +18,23 @@ _PIECE = 32  # numbers that are drawn at a time
 
 
 class Sampler(Generic[T_co]):
-    """Base class of samplers: a subclass defines ``__iter__``, which yields indices or lists of them."""
+    """Base class of samplers: a subclass defines ``__iter__``, which yields indices or lists of them.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class Backwards(tg.utils.data.Sampler):
+    ...     def __init__(self, data):
+    ...         self.data = data
+    ...
+    ...     def __len__(self):
+    ...         return len(self.data)
+    ...
+    ...     def __iter__(self):
+    ...         return iter(reversed(range(len(self.data))))
+    >>> list(tg.utils.data.DataLoader([10, 20, 30], sampler=Backwards([10, 20, 30])))
+    [tensor([30]), tensor([20]), tensor([10])]
+    """
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
@@ -35,6 +51,12 @@ class SequentialSampler(Sampler[int]):
     Parameters
     ----------
     data_source : Dataset
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> list(tg.utils.data.SequentialSampler([10, 20, 30]))
+    [0, 1, 2]
     """
 
     def __init__(self, data_source: Sized) -> None:
@@ -64,6 +86,12 @@ class RandomSampler(Sampler[int]):
     ------
     TypeError, ValueError
         If an argument is of another type, or out of range.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> sorted(tg.utils.data.RandomSampler([10, 20, 30]))
+    [0, 1, 2]
     """
 
     def __init__(
@@ -106,6 +134,12 @@ class SubsetRandomSampler(Sampler[int]):
     indices : sequence of int
     generator : Generator, optional
         By default the one that `manual_seed` seeds.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> sorted(tg.utils.data.SubsetRandomSampler([2, 5]))
+    [2, 5]
     """
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
@@ -136,6 +170,12 @@ class WeightedRandomSampler(Sampler[int]):
     ------
     ValueError
         If an argument is of another type, or out of range.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> list(tg.utils.data.WeightedRandomSampler([0.0, 1.0], 3))
+    [1, 1, 1]
     """
 
     def __init__(
