@@ -20,7 +20,8 @@ from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
 from tapegrad.program.fuse.nests import LANES, SIZE, NestPlan, chunk_of, plan_nests
 from tapegrad.program.fuse.roles import Roles, roles_of
-from tapegrad.program.fuse.scalars import Node, Refused, TooLongError
+from tapegrad.program.fuse.rolled import Store, is_long, rolled
+from tapegrad.program.fuse.scalars import Refused, TooLongError
 from tapegrad.program.fuse.schedule import Phase, arrange, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.fuse.text import constant_array
@@ -36,6 +37,7 @@ _ROLES_OF_BATCHES: Final = (*_ROLES, (64, 6000))  # else items are computed one 
 _NODES: Final = 100_000  # scalars while lowering
 LIMIT: Final = 20_000  # in code
 _FEW: Final = 96  # in code, up to which it is compiled in no time
+_SHARED: Final = 4096  # elements along an axis from which on threads may share them: nests have no blocks
 _NESTS: Final = 200  # of a program: LLVM takes a millisecond for each, and more than that for more
 
 
@@ -157,6 +159,9 @@ def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, i
     program = flattened.program
     if roles is None or roles.single:
         lowered = lower(flattened, long, _NODES, roles if flattened.sizes and roles and roles.alone else None)
+        found = _rolled(program, lowered, in_threads)
+        if found is not None:
+            return found
         memory, constants = _memory(program, lowered)
         phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
         keep(lowered.graph, phases)
@@ -172,9 +177,31 @@ def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, i
         ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
         return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
     lowered = lower(flattened, long, _NODES, roles)
+    return _nested(program, lowered, _stores(lowered), roles.lengths)
+
+
+def _rolled(program: Program, lowered: Lowered, in_threads: bool) -> Fused | None:
+    """Return long code of one axis as nests of loops, if that is shorter."""
+    found = {length for array in lowered.outputs for length, axis in zip(array.shape, array.axes, strict=True)
+             if axis is not None}  # fmt: skip
+    stores = _stores(lowered)
+    if len(found) != 1 or (in_threads and max(found) > _SHARED) or not is_long(lowered.graph, stores):
+        return None
+    lengths = {LANES: found.pop()}
+    fewer = rolled(lowered.graph, stores, lengths)
+    if fewer is None:
+        return None
+    try:
+        return _nested(program, lowered, fewer, lengths)
+    except Refused:
+        return None
+
+
+def _nested(program: Program, lowered: Lowered, stores: Sequence[Store], lengths: dict[int, int]) -> Fused:
+    """Return a program of several axes as machine code."""
     memory, constants = _memory(program, lowered)
-    chunk = chunk_of(roles.lengths[LANES])
-    nests = plan_nests(lowered.graph, _stores(lowered), roles.lengths, chunk)
+    chunk = chunk_of(lengths[LANES])
+    nests = plan_nests(lowered.graph, stores, lengths, chunk)
     if nests.count > _NESTS:
         raise TooLongError(f"there would be {nests.count} nests of loops")
     size, head = lay_out(nests, memory)
@@ -209,7 +236,7 @@ def _notes_of_nests(nests: NestPlan, size: int) -> list[str]:
     return notes
 
 
-def _stores(lowered: Lowered) -> list[tuple[Node, tuple[str, int], int, dict[int, int]]]:
+def _stores(lowered: Lowered) -> list[Store]:
     """Return the elements of outputs, and where they are stored."""
     stores = []
     for k, array in enumerate(lowered.outputs):
