@@ -13,18 +13,20 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
+from tapegrad.program.fuse.estimates import fewest_scalars, loaded_scalars, unrolled_scalars
 from tapegrad.program.fuse.flat import Flat, flat
 from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
 from tapegrad.program.fuse.nests import LANES, SIZE, NestPlan, chunk_of, plan_nests
-from tapegrad.program.fuse.roles import roles_of
-from tapegrad.program.fuse.scalars import Node, Refused, TooLongError
+from tapegrad.program.fuse.roles import Roles, roles_of
+from tapegrad.program.fuse.rolled import Store, is_long, rolled
+from tapegrad.program.fuse.scalars import Refused, TooLongError
 from tapegrad.program.fuse.schedule import Phase, arrange, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.fuse.vectors import on_vectors
-from tapegrad.program.program import Program
+from tapegrad.program.program import Entry, Program
 
 __all__ = ["LIMIT", "Fused", "Refused", "fuse"]
 
@@ -35,6 +37,7 @@ _ROLES_OF_BATCHES: Final = (*_ROLES, (64, 6000))  # else items are computed one 
 _NODES: Final = 100_000  # scalars while lowering
 LIMIT: Final = 20_000  # in code
 _FEW: Final = 96  # in code, up to which it is compiled in no time
+_SHARED: Final = 4096  # elements along an axis from which on threads may share them: nests have no blocks
 _NESTS: Final = 200  # of a program: LLVM takes a millisecond for each, and more than that for more
 
 
@@ -120,37 +123,45 @@ def fuse(
     lengths = {length for layout in flattened.program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
     choices: Sequence[tuple[int, int]] = _ROLES_OF_BATCHES if flattened.sizes else _ROLES
-    if _scalars(flattened.program, _ROLES[0][0]) > (_FEW if in_brief else LIMIT):
-        choices = sorted(choices, key=lambda choice: _scalars(flattened.program, choice[0]))
+    if unrolled_scalars(flattened.program, _ROLES[0][0]) > (_FEW if in_brief else LIMIT):
+        choices = sorted(choices, key=lambda choice: unrolled_scalars(flattened.program, choice[0]))
+    positions = moves(flattened.program)
     for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
-        choice = longer, enough if longer or flattened.sizes else 0
-        if choice not in reasons:
-            try:
-                return _fused(flattened, long, enough, width, in_threads, scalars)
-            except TooLongError:
-                raise
-            except Refused as error:
-                reasons[choice] = error
+        choice: object = longer, enough if longer or flattened.sizes else 0
+        if choice in reasons:
+            continue
+        try:
+            roles = roles_of(flattened, long, enough, positions) if longer or flattened.sizes else None
+            if (roles is None or roles.single) and not flattened.sizes:
+                choice = longer
+                if choice in reasons:
+                    continue
+                _refuse_long(flattened.program, long, positions, scalars)
+            return _fused(flattened, long, roles, width, in_threads, scalars)
+        except TooLongError:
+            raise
+        except Refused as error:
+            reasons[choice] = error
     raise next(iter(reasons.values()))
 
 
-def _scalars(program: Program, long: int) -> int:
-    """Return about how many scalars a program has if dimensions longer than this are axes."""
-    return sum(
-        math.prod([length for length in program.layouts[number].shape if length <= long])
-        for entry in program.entries
-        for number in entry.results
-    )
+def _refuse_long(program: Program, long: int, positions: Callable[[Entry], np.ndarray | None], most: int) -> None:
+    """Refuse straight code that would be too long, before it is made."""
+    if loaded_scalars(program, long) > _NODES:
+        raise Refused(f"the program has more than {_NODES} scalars")
+    if (fewest := fewest_scalars(program, long, positions)) > most:
+        raise Refused(f"straight code would have {fewest} scalars")
 
 
-def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_threads: bool, most: int) -> Fused:
+def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, in_threads: bool, most: int) -> Fused:
     """Return a program as machine code, in which dimensions longer than this are axes."""
-    roles, program = None, flattened.program
-    if flattened.sizes or any(length > long for layout in program.layouts for length in layout.shape):
-        roles = roles_of(flattened, long, enough, moves(program))
+    program = flattened.program
     if roles is None or roles.single:
         lowered = lower(flattened, long, _NODES, roles if flattened.sizes and roles and roles.alone else None)
+        found = _rolled(program, lowered, in_threads)
+        if found is not None:
+            return found
         memory, constants = _memory(program, lowered)
         phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
         keep(lowered.graph, phases)
@@ -166,9 +177,31 @@ def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_thread
         ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
         return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
     lowered = lower(flattened, long, _NODES, roles)
+    return _nested(program, lowered, _stores(lowered), roles.lengths)
+
+
+def _rolled(program: Program, lowered: Lowered, in_threads: bool) -> Fused | None:
+    """Return long code of one axis as nests of loops, if that is shorter."""
+    found = {length for array in lowered.outputs for length, axis in zip(array.shape, array.axes, strict=True)
+             if axis is not None}  # fmt: skip
+    stores = _stores(lowered)
+    if len(found) != 1 or (in_threads and max(found) > _SHARED) or not is_long(lowered.graph, stores):
+        return None
+    lengths = {LANES: found.pop()}
+    fewer = rolled(lowered.graph, stores, lengths)
+    if fewer is None:
+        return None
+    try:
+        return _nested(program, lowered, fewer, lengths)
+    except Refused:
+        return None
+
+
+def _nested(program: Program, lowered: Lowered, stores: Sequence[Store], lengths: dict[int, int]) -> Fused:
+    """Return a program of several axes as machine code."""
     memory, constants = _memory(program, lowered)
-    chunk = chunk_of(roles.lengths[LANES])
-    nests = plan_nests(lowered.graph, _stores(lowered), roles.lengths, chunk)
+    chunk = chunk_of(lengths[LANES])
+    nests = plan_nests(lowered.graph, stores, lengths, chunk)
     if nests.count > _NESTS:
         raise TooLongError(f"there would be {nests.count} nests of loops")
     size, head = lay_out(nests, memory)
@@ -203,7 +236,7 @@ def _notes_of_nests(nests: NestPlan, size: int) -> list[str]:
     return notes
 
 
-def _stores(lowered: Lowered) -> list[tuple[Node, tuple[str, int], int, dict[int, int]]]:
+def _stores(lowered: Lowered) -> list[Store]:
     """Return the elements of outputs, and where they are stored."""
     stores = []
     for k, array in enumerate(lowered.outputs):

@@ -5,21 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from tapegrad.program.fuse.scalars import COMMUTATIVE, FLOATS, PREDICATES, WHOLES, Node, Refused
+from tapegrad.program.fuse.scalars import COMMUTATIVE, FLOATS, NUMPY, PREDICATES, WHOLES, Node, Refused
 
 __all__ = ["Graph"]
-
-_PYTHON: Final[dict[str, Callable[..., Any]]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "lt": np.less, "le": np.less_equal,
-    "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "and": np.bitwise_and,
-    "or": np.bitwise_or, "xor": np.bitwise_xor, "abs": np.absolute, "sqrt": np.sqrt, "floor": np.floor,
-    "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
-}  # fmt: skip
 
 
 class Graph:
@@ -81,8 +74,15 @@ class Graph:
 
     def load(self, base: tuple[str, int], offset: int, strides: tuple[tuple[int, int], ...], dtype: str) -> Node:
         """Return an element of memory: ``base[offset + sum of stride * axis]``."""
-        strides = tuple(sorted((axis, stride) for axis, stride in strides if stride))
-        return self.node("load", (), (base, offset, strides), dtype, frozenset(axis for axis, _ in strides))
+        return self.loads(base, (offset,), strides, dtype)[0]
+
+    def loads(
+        self, base: tuple[str, int], offsets: Sequence[int], strides: tuple[tuple[int, int], ...], dtype: str
+    ) -> list[Node]:
+        """Return elements of memory from these offsets on."""
+        strides = tuple(sorted([(axis, stride) for axis, stride in strides if stride]))
+        axes = frozenset([axis for axis, _ in strides])
+        return [self.node("load", (), (base, offset, strides), dtype, axes) for offset in offsets]
 
     def gather(self, place: tuple[Any, ...], index: Node, dtype: str) -> Node:
         """Return an element of memory that an index chooses: ``base[offset + strides * axes + step * index]``.
@@ -136,7 +136,7 @@ class Graph:
             if kind == "not":
                 return self.const(not x.attr, "?") if x.dtype == "?" else self.const(~x.attr, x.dtype)
             with np.errstate(all="ignore"):
-                return self.const(_PYTHON[kind](np.dtype(x.dtype).type(x.attr)), x.dtype)
+                return self.const(NUMPY[kind](np.dtype(x.dtype).type(x.attr)), x.dtype)
         return self.node(kind, (x,), None, x.dtype)
 
     def binary(self, kind: str, x: Node, y: Node) -> Node:
@@ -155,7 +155,7 @@ class Graph:
             x, y = self.solid(x), self.solid(y)
         if x.kind == "const" and y.kind == "const":
             with np.errstate(all="ignore"):
-                value = _PYTHON[kind](np.dtype(dtype).type(x.attr), np.dtype(dtype).type(y.attr))
+                value = NUMPY[kind](np.dtype(dtype).type(x.attr), np.dtype(dtype).type(y.attr))
             return self.const(value, "?" if kind in PREDICATES else value.dtype.char)
         if dtype in FLOATS:
             if kind == "mul":  # exact for every number
@@ -281,7 +281,7 @@ class Graph:
             return self.gather(node.attr, args[0], node.dtype)
         if kind in ("call", "libm"):
             return self.node(kind, tuple(map(self.solid, args)), node.attr, node.dtype)
-        if kind in _PYTHON or kind == "not":
+        if kind in NUMPY or kind == "not":
             return self.binary(kind, *args) if len(args) == 2 else self.unary(kind, *args)
         return self.node(kind, tuple(map(self.solid, args)), node.attr, node.dtype)
 

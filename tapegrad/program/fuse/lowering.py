@@ -17,6 +17,7 @@ from tapegrad.ops.table.plain import attributes, plain
 from tapegrad.ops.table.promotion import promote
 from tapegrad.program.fuse import functions
 from tapegrad.program.fuse.arrays import Array
+from tapegrad.program.fuse.estimates import SPARSE
 from tapegrad.program.fuse.flat import Flat, enter, leave
 from tapegrad.program.fuse.formulas import of_op, rebound
 from tapegrad.program.fuse.graph import Graph
@@ -40,10 +41,6 @@ _BITS: Final = {
 _FEW: Final = 4096  # elements of an operand that is asked for one by one
 ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
 MOVEMENTS: Final = frozenset(("movement", "indexing", "joining", "convolution", "padding", "along"))
-#: Kinds of ops whose zeros are terms that nothing was added to.
-_SPARSE: Final = frozenset(
-    ("index_scatter_add", "strided_put", "strided_sum", "scatter_add", "diag_embed", "put_along")
-)
 
 
 class Lowered:
@@ -177,7 +174,7 @@ class _Lowering:
             call = forward_of(entry, given + indices)
             key = None if len(given) + len(indices) > len(operands) else (op.name, *entry.attrs.values())
             try:
-                result = self.space.moved(call, operands, key, op.name in _SPARSE)
+                result = self.space.moved(call, operands, key, op.name in SPARSE)
             except Refused as error:
                 if any(own.nodes.size != own.size for own in operands):
                     raise

@@ -8,17 +8,26 @@ elements of a vector, and its loads say by which strides they follow the axes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import numpy as np
 
-__all__ = ["COMMUTATIVE", "FLOATS", "PREDICATES", "Node", "Refused", "TooLongError"]
+__all__ = ["COMMUTATIVE", "FLOATS", "NUMPY", "PREDICATES", "Node", "Refused", "TooLongError"]
 
 FLOATS: Final = "df"
 WHOLES: Final = "li"  # int64, int32
 #: Kinds of nodes whose result is a truth value, whatever they take.
 PREDICATES: Final = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 COMMUTATIVE: Final = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
+
+#: What kinds of nodes do with numbers.
+NUMPY: Final[dict[str, Callable[..., Any]]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "lt": np.less, "le": np.less_equal,
+    "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "and": np.bitwise_and,
+    "or": np.bitwise_or, "xor": np.bitwise_xor, "abs": np.absolute, "sqrt": np.sqrt, "floor": np.floor,
+    "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
+}  # fmt: skip
 
 
 class Refused(Exception):  # noqa: N818  # what a program is, not what went wrong
@@ -74,7 +83,12 @@ class Node:
     ) -> None:
         self.graph, self.number, self.kind, self.args = graph, number, kind, args
         self.attr, self.dtype, self.axes = attr, dtype, axes
-        self.depth: int = max([arg.depth for arg in args], default=0) + (kind == "red")
+        self.depth: int = 0
+        for arg in args:
+            if arg.depth > self.depth:
+                self.depth = arg.depth
+        if kind == "red":
+            self.depth += 1
 
     def __repr__(self) -> str:
         return f"{self.kind}{self.number}"

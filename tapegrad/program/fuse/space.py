@@ -65,11 +65,11 @@ class Space:
         steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
         strides = tuple([(axis, step) for axis, step in zip(axes, steps, strict=True) if axis is not None])
         held = self.held(shape, axes)
+        offsets = np.zeros((), np.int64)
+        for length, step in zip(held, steps, strict=True):
+            offsets = np.add.outer(offsets, np.arange(length) * step)
         nodes = np.empty(held, object)
-        for place in np.ndindex(held):
-            nodes[place] = self.graph.load(
-                base, sum(k * step for k, step in zip(place, steps, strict=True)), strides, char
-            )
+        nodes.reshape(-1)[:] = self.graph.loads(base, offsets.reshape(-1).tolist(), strides, char)
         return Array(self, nodes, shape, axes, dtype)
 
     def array(self, value: Any, axes: Axes | None = None) -> Array:
