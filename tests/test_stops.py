@@ -84,7 +84,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
         lambda x: (tg.nn.functional.conv1d(tg.sin(x)[None, None], x[None, None, :3], dilation=2).sort()[0] ** 3).sum(),
         VECTOR,
     ),
-    "complex": (lambda x: (tg.exp(1j * x) * tg.sin(x)).real.cumsum(0).pow(3).sum(), VECTOR),
+    "complex": (lambda x: (tg.asin(1j * x) * tg.sin(x)).imag.cumsum(0).pow(3).sum(), VECTOR),
     "bessel": (lambda x: (tg.special.i0(tg.sin(x)) * tg.special.i1(x) ** 2).sum(), VECTOR),
     "int16": (lambda x: (tg.exp(x) * (x * 3).to(tg.int16)).sum(), VECTOR),
     "in_a_loop": (in_a_loop, SQUARE),
@@ -135,7 +135,7 @@ def test_samples(name: str) -> None:
             continue
         runner = Runner(program)
         assert runner.fused is not None, runner.refused
-        if not runner.fused.stops:
+        if not runner.fused.stops and dtype is np.float64:  # tests/test_fuse.py has these
             continue
         others = operands_of(op, sample, dtype, np.random.default_rng(6))
         for given in (arrays, value_and_gradient(op, sample, others)[1]):
@@ -157,7 +157,7 @@ def test_value_and_gradients(name: str, order: int) -> None:
     compiled = tg.compile(eager)
     for x in (point, np.roll(point, 1) * 1.01, point[::-1].copy()):
         assert_close(compiled(x), [np.asarray(own) for own in eager(tg.tensor(x))])
-    assert "is called: " in compiled.explain() or "by LAPACK" in compiled.explain()
+    assert any(words in compiled.explain() for words in ("is called: ", "by LAPACK", "at computed indices"))
 
 
 def test_loops_have_stops() -> None:
@@ -193,6 +193,8 @@ def test_movements_between_stops_copy_nothing() -> None:
 
     code = staged(function, VECTOR)
     assert not {"reshape", "getitem"} & set(stops_of(code))
+    assert str(code.explain()).count("fftn is called") == 2
+    assert "reshape" not in code.source()  # they are seen in the memory of the first transform's result
     compiled = tg.compile(func.grad_and_value(function))
     for x in (VECTOR, VECTOR[::-1].copy()):
         assert_close(compiled(x), [np.asarray(own) for own in func.grad_and_value(function)(tg.tensor(x))])
@@ -252,7 +254,7 @@ def test_too_many_stops_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = tg.compile(lambda x: (tg.sort(x).values, tg.sort(x * 2.0).values, tg.fft.fft(x).abs()))
     for x in (VECTOR, VECTOR[::-1].copy()):
         assert_close(compiled(x), [np.sort(x), np.sort(x * 2.0), np.abs(np.fft.fft(x))])
-    assert compiled.explain().endswith("4 operations would be called: abs, fftn, sort")
+    assert compiled.explain().endswith("3 operations would be called: fftn, sort")
 
 
 def test_no_operation_is_fused() -> None:

@@ -14,6 +14,7 @@ from tapegrad.program import garbage
 from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops import Blocked, Staged, blocked, code_of, one_by_one
+from tapegrad.program.pairs import paired
 from tapegrad.program.program import Program
 from tapegrad.program.refusals import with_refusals
 from tapegrad.program.remembered import Remembered, remember, remembered
@@ -45,7 +46,7 @@ def _known_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked | 
 
 def _machine_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked:
     """Return a program as machine code, which calls operations that are not fused if it `may_stop`."""
-    program = Scan.lifted(program)
+    program = paired(Scan.lifted(program))
     if len(program.entries) == 1 and program.entries[0].op.family == "batch":
         try:
             return _of_batch(program)

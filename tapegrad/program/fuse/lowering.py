@@ -222,6 +222,8 @@ class _Lowering:
             unit = np.zeros(x.size)
             unit[k] = 1.0
             image = np.asarray(call(unit.reshape(x.shape)))
+            if image.dtype.kind == "c":
+                raise error
             if total is None:
                 total = np.full(image.size, graph.zero(char), object)
             for at in np.flatnonzero(image):

@@ -143,9 +143,11 @@ def cut(program: Program) -> list[Alias | tuple[Part, Code]]:
     except Refused:
         alone = _Alone(cutter)
         stops = {place: reason for place in left if (reason := alone.reason(place))}
-        if len(stops) > _STOPS:
-            names = ", ".join(sorted({program.entries[place].op.name for place in stops}))
-            raise Refused(f"{len(stops)} operations would be called: {names}") from None
+        called = [program.entries[place] for place in stops]
+        called = [entry for entry in called if offset_of(program, entry) is None] if len(stops) > _STOPS else []
+        if len(called) > _STOPS:
+            names = ", ".join(sorted({entry.op.name for entry in called}))
+            raise Refused(f"{len(called)} operations would be called: {names}") from None
         return _parts(cutter, found, left, stops)
 
 

@@ -24,6 +24,7 @@ from tapegrad.program.loops.scans import Scanned
 from tapegrad.program.loops.stops import Stop
 from tapegrad.program.native import Native
 from tapegrad.program.native.groups import is_cut, without_copies
+from tapegrad.program.pairs import paired
 from tapegrad.program.program import Program
 from tapegrad.program.scan import Scan
 
@@ -105,7 +106,7 @@ def code_of(
     Refused
         If that takes too much memory, or calls too many operations.
     """
-    program = Scan.lifted(program)
+    program = paired(Scan.lifted(program))
     listing = Listing(program, ends)
     runs = find_runs(listing)
     stages, places = stages_of(listing, runs, ends=ends) if runs else ([], Places(program))

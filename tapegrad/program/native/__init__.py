@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.program.native.code import BLAS, Code, Native, broadcast
 from tapegrad.program.native.factors import FACTORS
+from tapegrad.program.native.indexed import has_computed_indices, indexed
 from tapegrad.program.native.parts import copied, put
 from tapegrad.program.native.views import View, contiguous, views_of
 from tapegrad.program.native.writer import Matrix
@@ -31,9 +32,12 @@ def native(program: Program) -> Native | None:
     """
     views = views_of(program)
     entries = [entry for entry in program.entries if views[entry.results[0]].number == entry.results[0]]
+    char = program.layouts[program.outputs[0]].dtype.char
     if not entries:
-        ((result,), char) = program.outputs, program.layouts[program.outputs[0]].dtype.char
+        (result,) = program.outputs
         return copied(Code(program, views, char), result) if char in "df" else None
+    if has_computed_indices(program, entries[0]):
+        return indexed(Code(program, views, char), entries[0]) if char in "df" and len(entries) == 1 else None
     make = _TABLE.get(entries[0].op.name)
     chars = {program.layouts[own].dtype.char for entry in entries for own in (*entry.operands, *entry.results)}
     if make is None or len(chars) > 1 or not chars <= {"d", "f"}:

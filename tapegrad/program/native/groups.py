@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from tapegrad.program.fuse import Refused, fuse
 from tapegrad.program.fuse.small import LARGEST, SMALL
 from tapegrad.program.native import FACTORS, Native, native
+from tapegrad.program.native.indexed import has_computed_indices
 from tapegrad.program.native.views import View, views_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -62,9 +64,10 @@ def groups(program: Program) -> dict[int, Group]:
                     found[place] = group
             continue
         is_part = entry.op.name == "index_scatter_add" and not entry.index_arrays and _is_wide(program, entry)
-        if not is_part and not _is_large(program, entry):
+        is_indexed = has_computed_indices(program, entry) and program.layouts[entry.results[0]].dtype.char in "df"
+        if not is_part and not is_indexed and not _is_large(program, entry):
             continue
-        after = _addition(program, place, users, results)
+        after = None if is_indexed else _addition(program, place, users, results)
         for places in ([place, after], [place]) if after is not None and after not in taken else ([place],):
             group = _group(program, views, places, users, results, known)
             if group is not None:
@@ -170,15 +173,27 @@ def _group(
             base = views[number].number if number in views else number
             if base not in made and base not in program.constants:
                 asked[base] = None
+        asked |= dict.fromkeys([number for number in entry.index_arrays if number not in program.constants])
     wanted = tuple([n for n in made if n in results or any(user not in places for user in users.get(n, ()))])
     wanted = tuple([n for entry in own for n in entry.results if n in wanted])
     body = Program(program.layouts, tuple(asked), program.constants, [*chain, *own], wanted).cleaned().compact()
     constants = [n for entry in (*chain, *own) for n in entry.operands if n in program.constants]
     key = str(body), tuple(constants)
     if key not in known:
-        known[key] = native(body)
+        known[key] = None if _is_fused(program, own, body) else native(body)
     code = known[key]
     return None if code is None else Group(tuple(places), tuple(asked), wanted, body, code)
+
+
+def _is_fused(program: Program, own: list[Entry], body: Program) -> bool:
+    """Return whether what computed indices choose is a part of fused code."""
+    if not has_computed_indices(program, own[0]):
+        return False
+    try:
+        fuse(body, in_brief=True)
+    except Refused:
+        return False
+    return True
 
 
 def _chain(program: Program, views: dict[int, View], number: int) -> list[Entry]:

@@ -15,6 +15,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 __all__ = ["View", "contiguous", "offset_of", "seen", "views_of"]
 
 _MOVEMENTS: Final = ("movement", "indexing")
+_SAME_BYTES: Final = ("view_as_real", "view_as_complex")
 
 
 class View(NamedTuple):
@@ -37,7 +38,9 @@ def seen(dtype: np.dtype, source: View, function: Callable[[np.ndarray], Any]) -
         found = function(own)
     except Exception:  # a forward that does not take arrays of this kind
         return None
-    if not isinstance(found, np.ndarray) or (found.size and not np.may_share_memory(found, room)):
+    if not isinstance(found, np.ndarray) or found.dtype != dtype:
+        return None
+    if found.size and not np.may_share_memory(found, room):
         return None
     start = (found.ctypes.data - room.ctypes.data) // dtype.itemsize if found.size else 0
     return View(source.number, found.shape, tuple([step // dtype.itemsize for step in found.strides]), start)
@@ -54,6 +57,8 @@ def offset_of(program: Program, entry: Entry) -> int | None:
     """Return at which byte of its operand an operation's result stands, row by row; None if it stands elsewhere."""
     if not entry.operands:
         return None
+    if entry.op.name in _SAME_BYTES:
+        return 0
     layout = program.layouts[entry.operands[0]]
     view = _view(program, entry, View(entry.operands[0], layout.shape, contiguous(layout.shape), 0))
     is_plain = view is not None and _steps(view.shape, view.strides) == _steps(view.shape, contiguous(view.shape))

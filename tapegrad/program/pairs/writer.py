@@ -1,0 +1,118 @@
+"""Writes operations on real values into a list; formulas of complex numbers read like ones of real numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.ops.table.op import op_table
+from tapegrad.program.program import Entry
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
+
+__all__ = ["Pair", "Real", "Writer"]
+
+_TRUTHS: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "isnan"))
+
+
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Real:
+    """A real value of the list that is being written, with the operators of numbers.
+
+    Parameters
+    ----------
+    writer : Writer
+    number : int
+        Of the value.
+    """
+
+    __slots__ = ("number", "writer")
+
+    def __init__(self, writer: Writer, number: int) -> None:
+        self.writer, self.number = writer, number
+
+    @property
+    def layout(self) -> Layout:
+        """Its shape and dtype."""
+        return self.writer.layouts[self.number]
+
+    def of(self, name: str, *others: Real | float) -> Real:
+        """Return what an elementwise operation makes of this value, and of others."""
+        return self.writer.elementwise(name, self, *others)
+
+    def where(self, x: Real | float, y: Real | float) -> Real:
+        """Return x where this truth value is true, else y."""
+        return self.of("where", x, y)
+
+    def __add__(self, other: Real | float) -> Real:
+        return self.of("add", other)
+
+    def __sub__(self, other: Real | float) -> Real:
+        return self.of("sub", other)
+
+    def __mul__(self, other: Real | float) -> Real:
+        return self.of("mul", other)
+
+    def __truediv__(self, other: Real | float) -> Real:
+        return self.of("div", other)
+
+    def __neg__(self) -> Real:
+        return self.of("neg")
+
+    def __abs__(self) -> Real:
+        return self.of("abs")
+
+
+class Pair(NamedTuple):
+    """The real and the imaginary part of a complex value."""
+
+    real: Real
+    imag: Real
+
+
+class Writer:
+    """A list of operations that grows.
+
+    Attributes
+    ----------
+    layouts, constants, entries
+        As of `tapegrad.program.program.Program`.
+    """
+
+    def __init__(self, layouts: Sequence[Layout], constants: Mapping[int, Any]) -> None:
+        self.layouts: list[Layout] = list(layouts)
+        self.constants: dict[int, Any] = dict(constants)
+        self.entries: list[Entry] = []
+
+    def new(self, shape: tuple[int, ...], dtype: Any) -> int:
+        """Return the number of a new value."""
+        self.layouts.append(contiguous_layout(shape, np.dtype(dtype)))
+        return len(self.layouts) - 1
+
+    def constant(self, value: Any) -> Real:
+        """Return a constant: a Python number does not decide a dtype."""
+        self.layouts.append(layout_of(value))
+        self.constants[len(self.layouts) - 1] = value
+        return Real(self, len(self.layouts) - 1)
+
+    def put(
+        self, name: str, operands: Sequence[int], shape: tuple[int, ...], dtype: Any, attrs: Mapping[str, Any] = _NONE
+    ) -> int:
+        """Write an operation of one result, and return the number of that."""
+        result = self.new(shape, dtype)
+        self.entries.append(Entry(op_table[name], tuple(operands), dict(attrs), (), (result,)))
+        return result
+
+    def elementwise(self, name: str, *operands: Real | float) -> Real:
+        """Write an elementwise operation, which broadcasts."""
+        own = [each if isinstance(each, Real) else self.constant(each) for each in operands]
+        layouts = [each.layout for each in own]
+        shape = np.broadcast_shapes(*[layout.shape for layout in layouts])
+        kinds = [layout.dtype for layout in layouts if layout.dtype.kind == "f" and not layout.weak]
+        dtype = bool if name in _TRUTHS else np.result_type(*kinds) if kinds else np.float64
+        return Real(self, self.put(name, [each.number for each in own], shape, dtype))
