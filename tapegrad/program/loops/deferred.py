@@ -119,6 +119,7 @@ def _deferred(loop: Loop, found: _Sum, places: Places, used: set[Place]) -> tupl
             return None
     factors: list[Factor] = []
     firsts: list[Place] = []
+    strides: list[int] = []
     more: dict[int, Line] = {}
     for view in found.factors:
         number, nbytes = view.number, nbytes_of(body, view.number)
@@ -132,10 +133,12 @@ def _deferred(loop: Loop, found: _Sum, places: Places, used: set[Place]) -> tupl
             return None
         factors.append(Factor(view, line.stride // body.layouts[number].dtype.itemsize))
         firsts.append(line.first)
+        strides.append(line.stride)
     straight = Program(
         body.layouts, (*[own.number for own in found.factors], found.start), {}, found.entries, (found.result,)
     )
-    stage = Straight(straight, [*firsts, begin.first], [Place(ARENA, last)], sum_of_products(straight, factors, turns))
+    code, behind = sum_of_products(straight, factors, turns), [(turns - 1) * own for own in (*strides, 0)]
+    stage = Straight(straight, [*firsts, begin.first], [Place(ARENA, last)], code, behind)
     dropped = {entry.results[0] for entry in found.entries}
     entries = [entry for entry in body.entries if entry.results[0] not in dropped]
     lines.update(more)

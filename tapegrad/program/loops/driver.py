@@ -67,12 +67,21 @@ class Driver:
 
 
 class Straight(NamedTuple):
-    """Code that runs once: a program, and where its inputs and outputs stand; its code if that is known."""
+    """Code that runs once: a program, and where its inputs and outputs stand.
+
+    Attributes
+    ----------
+    code : Native, optional
+        Its code, if that is known.
+    reaches : sequence of int
+        From where inputs stand to the last bytes that the code reads as one more of them; none if it reads one of each.
+    """
 
     body: Program
     inputs: list[Place]
     outputs: list[Place]
     code: Native | None = None
+    reaches: Sequence[int] = ()
 
 
 class _Text:
@@ -138,7 +147,6 @@ class _Text:
 def driver_text(program: Program, stages: Sequence[Straight | Loop], codes: Sequence[Code], places: Places) -> str:
     """Return the module that calls the stages, which it declares."""
     text = _Text()
-    results = [*program.outputs, *[guard.value for guard in program.guards]]
     for array, own in zip(("inputs", "outputs"), places.ends, strict=True):
         for k in with_memory(own):
             text.first += _argument(own[k].base[0], array, k)
@@ -155,8 +163,7 @@ def driver_text(program: Program, stages: Sequence[Straight | Loop], codes: Sequ
                 for k, place in enumerate(own):
                     text.put(tables[-1], k, text.pointer(place))
             text.call(number, code, *tables)
-    for k, value in enumerate(results):
-        target = places.ends.outputs[k]
+    for value, target in places.results():
         if target not in places.of(value):
             text.copy(places.of(value)[0], target, nbytes_of(program, value))
     data = [constant_array(f"@table{k}", table) for k, table in enumerate(places.tables)]

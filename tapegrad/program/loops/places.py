@@ -86,6 +86,8 @@ class Places:
     ends : Ends
     arena_bytes : int
         Memory that a call needs.
+    arena_starts : list of int
+        Where allocations begin in it.
     tables : list of array
         Constants in memory.
     reserved : dict
@@ -96,13 +98,13 @@ class Places:
         self.program = program
         self.ends = ends or ends_of(program)
         self.arena_bytes = 0
+        self.arena_starts: list[int] = []
         self.tables: list[np.ndarray] = []
         self._bases: list[tuple[str, int]] = []
         # By number of a value: the first of its places, -1 for none; and further ones.
         self._base = np.full(len(program.layouts), -1, np.int64)
         self._offset = np.zeros(len(program.layouts), np.int64)
         self._more: dict[int, list[Place]] = {}
-        self._idle: dict[int, list[Place]] = {}  # by bytes
         self.reserved: dict[int, Place] = {}
         self._results: dict[int, Place] = {}  # of the program, by number, that stand nowhere yet
         results = (*program.outputs, *[guard.value for guard in program.guards]) if in_outputs else ()
@@ -117,9 +119,9 @@ class Places:
         """Return places that can be added to without a change of these."""
         twin: Places = object.__new__(Places)
         twin.program, twin.arena_bytes, twin.tables = self.program, self.arena_bytes, list(self.tables)
+        twin.arena_starts = list(self.arena_starts)
         twin._bases, twin._base, twin._offset = list(self._bases), self._base.copy(), self._offset.copy()
         twin._more = {number: list(found) for number, found in self._more.items()}
-        twin._idle = {nbytes: list(found) for nbytes, found in self._idle.items()}
         twin._results = dict(self._results)
         twin.reserved, twin.ends = self.reserved, self.ends
         return twin
@@ -127,17 +129,31 @@ class Places:
     def allocate(self, nbytes: int) -> Place:
         """Return a new place in the arena."""
         nbytes = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
-        idle = self._idle.get(nbytes)
-        if idle:
-            return idle.pop()
         place = Place(ARENA, self.arena_bytes)
+        self.arena_starts.append(self.arena_bytes)
         self.arena_bytes += nbytes
         return place
 
-    def release(self, place: Place, nbytes: int) -> None:
-        """Let other values stand in a place."""
-        if place.base == ARENA:
-            self._idle.setdefault(-(-nbytes // _ALIGNMENT) * _ALIGNMENT, []).append(place)
+    def moved(self, moves: np.ndarray, nbytes: int) -> Places:
+        """Return places in an arena of so many bytes, to which each of the allocations was moved by some bytes."""
+        twin = self.copy()
+        starts = np.asarray(self.arena_starts)
+        in_arena = np.flatnonzero(twin._base == twin._number_of(ARENA))
+        twin._offset[in_arena] += moves[np.searchsorted(starts, twin._offset[in_arena], "right") - 1]
+
+        def moved(place: Place) -> Place:
+            at = np.searchsorted(starts, place.offset, "right") - 1
+            return Place(ARENA, place.offset + int(moves[at])) if place.base == ARENA else place
+
+        twin._more = {number: list(map(moved, found)) for number, found in self._more.items()}
+        twin.reserved = {number: moved(place) for number, place in self.reserved.items()}
+        twin.arena_bytes, twin.arena_starts = nbytes, [0]
+        return twin
+
+    def results(self) -> list[tuple[int, Place]]:
+        """Return the values of the program's outputs and guards, and where they have to stand in the end."""
+        values = [*self.program.outputs, *[guard.value for guard in self.program.guards]]
+        return list(zip(values, self.ends.outputs, strict=True))
 
     def place(self, number: int) -> Place:
         """Return a new place for a value that is computed: a reserved one, in the program's output, or in the arena."""

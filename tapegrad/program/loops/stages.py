@@ -11,6 +11,7 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse import LIMIT, Fused, Refused, fuse
+from tapegrad.program.loops.arena import planned
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
 from tapegrad.program.loops.buffers import Buffers
 from tapegrad.program.loops.checkpointed import CheckpointedCode
@@ -19,7 +20,7 @@ from tapegrad.program.loops.deferred import defer
 from tapegrad.program.loops.driver import SYMBOL, Driver, Straight, driver_text, linked
 from tapegrad.program.loops.find import TURNS, Run, find_runs, runs_between
 from tapegrad.program.loops.listing import Listing
-from tapegrad.program.loops.places import Ends, Place, Places, ends_of_body, nbytes_of, offset_of_row, place_of_row
+from tapegrad.program.loops.places import Ends, Place, Places, ends_of_body, offset_of_row, place_of_row
 from tapegrad.program.loops.scans import Scanned
 from tapegrad.program.loops.stops import Stop
 from tapegrad.program.native import Native
@@ -131,17 +132,16 @@ def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool
             pass
     program = without_copies(program)
     parts, places = cut(program), Places(program)
-    last = _last_uses(program, parts)
-    stages, codes = [], []
-    for position, part in enumerate(parts):
+    stages: list[Straight | Loop] = []
+    codes = []
+    for part in parts:
         if isinstance(part, Alias):
             for place in places.of(part.operand):
                 places.add(part.result, Place(place.base, place.offset + part.offset))
         else:
             stages.append(_placed(part[0], places))
             codes.append(_with_turns(part[1]))
-        for number in last.get(position, ()):
-            places.release(places.of(number)[0], nbytes_of(program, number))
+    stages, places = planned(stages, places)
     return Staged(program, stages, codes, places)
 
 
@@ -154,24 +154,6 @@ def _with_turns(code: Code) -> Code | Scanned | CheckpointedCode:
         return kind(code.program, functools.partial(code_of, in_loops=True))
     except Refused:
         return code
-
-
-def _last_uses(program: Program, parts: Sequence[Alias | tuple[Part, Code]]) -> dict[int, list[int]]:
-    """Return the values whose memory nobody uses behind a part, by its position."""
-    last: dict[int, int] = {}
-    bases: dict[int, int] = {}
-    for position, part in enumerate(parts):
-        if isinstance(part, Alias):
-            bases[part.result] = bases.get(part.operand, part.operand)
-        else:
-            for number in (*part[0].inputs, *part[0].outputs):
-                last[bases.get(number, number)] = position
-    kept = {bases.get(number, number) for number in (*program.outputs, *[guard.value for guard in program.guards])}
-    found: dict[int, list[int]] = {}
-    for number, position in last.items():
-        if number not in kept:
-            found.setdefault(position, []).append(number)
-    return found
 
 
 def stages_of(
@@ -188,7 +170,7 @@ def stages_of(
     if not buffers.are_written(found, first):
         places = Places(listing.program, in_outputs=not is_item, ends=ends)
         stages, found, _ = _stages_with(Buffers(listing, (), places), runs, places, is_item)
-    return stages, found
+    return planned(stages, found)
 
 
 def _stages_with(
