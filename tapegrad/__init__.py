@@ -83,8 +83,8 @@ __all__ = [
     # compiling ahead of time; measuring
     "warmup", "profile",
     # namespaces
-    "accelerator", "backends", "cuda", "distributed", "distributions", "fft", "func", "linalg", "nn", "optim", "random", "scipy",
-    "special", "utils", "vmap",
+    "accelerator", "backends", "cuda", "distributed", "distributions", "fft", "func", "linalg", "nn", "optim", "random",
+    "scipy", "special", "utils", "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",

@@ -41,7 +41,50 @@ CASES = [
     Case("Bernoulli", {"logits": [0.3, -2.0]}, [[1.0, 0.0]]),
     Case("Categorical", {"probs": [[1.0, 2.0, 1.0], [0.1, 0.2, 0.7]]}, [[0, 2], [1, 1]]),
     Case("Categorical", {"logits": [0.3, -2.0, 1.0]}, [0, 2, 1]),
+    Case("OneHotCategorical", {"probs": [[1.0, 2.0, 1.0], [0.1, 0.2, 0.7]]}, [[[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]]),
+    Case("OneHotCategoricalStraightThrough", {"logits": [1.0, 2.0]}, [[0.0, 1.0], [1.0, 0.0]]),
+    Case("LogNormal", {"loc": [0.5, -1.0], "scale": [0.7, 0.5]}, [[0.3, 2.0], [4.0, 0.5]]),
+    Case("Laplace", {"loc": [0.5, -1.0], "scale": [0.7, 2.0]}, [[0.3, -2.0], [4.0, 0.0]]),
+    Case("Cauchy", {"loc": [0.5, -1.0], "scale": [0.7, 2.0]}, [[0.3, -2.0], [4.0, 0.0]]),
+    Case("Gumbel", {"loc": [0.5, -1.0], "scale": [0.7, 2.0]}, [[0.3, -2.0], [4.0, 0.0]]),
+    Case("StudentT", {"df": [0.5, 1.5, 5.0], "loc": 0.3, "scale": [1.0, 2.0, 0.7]}, [[0.3, -2.0, 1.0]]),
+    Case("Exponential", {"rate": [0.5, 3.0]}, [[0.3, 2.0], [4.0, 0.5]]),
+    Case("Gamma", {"concentration": [0.4, 3.0], "rate": [0.5, 3.0]}, [[0.3, 2.0], [4.0, 0.5]]),
+    Case("Chi2", {"df": [0.7, 3.0]}, [[0.3, 2.0], [4.0, 0.5]]),
+    Case("HalfNormal", {"scale": [0.5, 3.0]}, [[0.3, 2.0], [1.0, 0.5]]),
+    Case("HalfCauchy", {"scale": [0.5, 3.0]}, [[0.3, 2.0], [4.0, 0.5]]),
+    Case("Weibull", {"scale": [0.5, 3.0], "concentration": [1.5, 2.0]}, [[0.3, 2.0], [1.0, 0.5]]),
+    Case("Pareto", {"scale": [0.5, 1.0], "alpha": [1.5, 4.0]}, [[0.6, 2.0], [4.0, 1.5]]),
+    Case("Uniform", {"low": [0.5, -1.0], "high": [2.0, 4.0]}, [[0.6, 2.0], [1.0, 1.5]]),
+    Case("Beta", {"concentration1": [0.5, 2.0], "concentration0": [1.5, 4.0]}, [[0.6, 0.2], [0.1, 0.5]]),
+    Case("Dirichlet", {"concentration": [[0.5, 2.0, 1.5], [2.0, 3.0, 4.0]]}, [[[0.6, 0.2, 0.2], [0.1, 0.5, 0.4]]]),
+    Case("Poisson", {"rate": [0.5, 7.0]}, [[0.0, 2.0], [4.0, 5.0]]),
+    Case("Geometric", {"probs": [0.5, 0.2]}, [[0.0, 2.0], [4.0, 5.0]]),
+    Case("Geometric", {"logits": [0.5, -1.0]}, [[0.0, 2.0], [4.0, 5.0]]),
+    Case("Binomial", {"total_count": 6, "probs": [0.5, 0.2]}, [[0.0, 2.0], [4.0, 6.0]]),
+    Case("Binomial", {"total_count": [3.0, 7.0], "logits": [0.5, -1.0]}, [[0.0, 2.0], [3.0, 6.0]]),
+    Case("NegativeBinomial", {"total_count": 6, "probs": [0.5, 0.2]}, [[0.0, 2.0], [4.0, 6.0]]),
+    Case("NegativeBinomial", {"total_count": [1.5, 4.0], "logits": [0.5, -1.0]}, [[0.0, 2.0], [4.0, 6.0]]),
+    Case(
+        "Multinomial",
+        {"total_count": 4, "probs": [[0.5, 0.2, 0.3], [0.2, 0.2, 0.6]]},
+        [[[0.0, 4.0, 0.0], [1.0, 2.0, 1.0]]],
+    ),
+    Case("Multinomial", {"total_count": 3, "logits": [0.5, -1.0]}, [[0.0, 3.0], [2.0, 1.0]]),
 ]
+# Those that PyTorch derives from others print no parameters there.
+WITHOUT_TEXT = (
+    "LogNormal",
+    "Chi2",
+    "HalfNormal",
+    "HalfCauchy",
+    "Gumbel",
+    "Weibull",
+    "Pareto",
+    "Beta",
+    "Multinomial",
+    "OneHot",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +99,8 @@ IDS = [f"{case.name}-{'-'.join(case.parameters)}-{number}" for number, case in e
 cases = pytest.mark.parametrize("case", CASES, ids=IDS)
 
 
-def close(mine: Any, other: Any) -> None:
-    np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=1e-9, atol=1e-12)
+def close(mine: Any, other: Any, rtol: float = 1e-9) -> None:
+    np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=rtol, atol=1e-12)
 
 
 def asked(ask: Callable[[], Any]) -> Any:
@@ -99,7 +142,7 @@ def test_facts_are_as_in_torch(case: Case, name: str) -> None:
         expected.sum().backward()
         for key, value in mine_inputs.items():
             if other_inputs[key].grad is not None:
-                close(value.grad, other_inputs[key].grad)
+                close(value.grad, other_inputs[key].grad, rtol=1e-7)  # PyTorch's trigamma has 8 digits
 
 
 @cases
@@ -134,7 +177,7 @@ def test_distribution_functions_and_quantiles_are_as_in_torch(case: Case) -> Non
     inside = value if not bool(((expected <= 0) | (expected >= 1)).any()) else None
     if inside is not None and asked(lambda: mine.icdf(mine.cdf(inside))) is not None:
         np.testing.assert_allclose(
-            mine.icdf(mine.cdf(inside)).detach(), inside + 0 * mine.mode.detach(), rtol=1e-8, atol=1e-12
+            mine.icdf(mine.cdf(inside)).detach(), np.broadcast_to(inside, expected.shape), rtol=1e-8, atol=1e-12
         )
 
 
@@ -163,12 +206,13 @@ def test_samples_have_shapes_dtypes_and_moments_as_they_should(case: Case) -> No
 def test_expanding_text_and_shapes_are_as_in_torch(case: Case) -> None:
     (mine, _), (other, _) = case.make(ours, tg), case.make(theirs, torch)
     assert (mine.batch_shape, mine.event_shape) == (tuple(other.batch_shape), tuple(other.event_shape))
-    assert repr(mine) == with_our_sizes(repr(other))
+    if not case.name.startswith(WITHOUT_TEXT):
+        assert repr(mine) == with_our_sizes(repr(other))
     wider, other_wider = mine.expand((3, *mine.batch_shape)), other.expand((3, *other.batch_shape))
     value, other_value = values_of(case)
     assert wider.batch_shape == tuple(other_wider.batch_shape)
     close(wider.log_prob(value[0]), other_wider.log_prob(other_value[0]))
-    assert repr(mine.support) == repr(other.support)
+    assert repr(mine.support).split("tensor")[0] == repr(other.support).split("tensor")[0]
 
 
 @cases
@@ -222,6 +266,144 @@ def test_what_is_not_checked_is_computed() -> None:
 
 
 # Programs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "parameters"), [
+    ("Gamma", ([0.3, 2.0, 15.0], [1.0, 2.0, 0.5])), ("Chi2", ([0.8, 4.0],)), ("StudentT", ([2.5, 9.0],)),
+    ("Beta", ([0.3, 2.0], [1.5, 0.7])), ("Dirichlet", ([[0.3, 2.0, 5.0]],)), ("Weibull", ([1.0, 2.0], [0.7, 3.0])),
+    ("Laplace", ([1.0, 2.0], [0.7, 3.0])), ("Pareto", ([1.0, 2.0], [0.7, 3.0])), ("HalfCauchy", ([1.0, 2.0],)),
+])  # fmt: skip
+def test_derivatives_of_samples_are_those_of_the_same_random_numbers(name: str, parameters: Any) -> None:
+    def draw(*tensors: Any) -> Any:
+        tg.manual_seed(7)
+        return getattr(ours, name)(*tensors).rsample((2,))
+
+    assert tg.autograd.gradcheck(draw, [tg.tensor(own, requires_grad=True) for own in parameters], rtol=1e-4)
+
+
+def test_derivatives_of_gamma_samples_are_those_of_torch() -> None:
+    shapes = tg.tensor(np.linspace(0.2, 20, 30), requires_grad=True)
+    drawn = ours.Gamma(shapes, 1.0).rsample()
+    drawn.sum().backward()
+    expected = torch._standard_gamma_grad(torch.tensor(shapes.detach().numpy()), torch.tensor(drawn.detach().numpy()))
+    np.testing.assert_allclose(shapes.grad.numpy(), expected.numpy(), rtol=2e-3)  # PyTorch's are approximations
+
+
+def test_shares_of_small_concentrations_are_numbers() -> None:
+    drawn = ours.Dirichlet(tg.full((100, 3), 1e-3)).sample()
+    np.testing.assert_allclose(drawn.sum(-1), 1)
+
+
+def _pair(package: Any, library: Any, name: str, *parameters: Any) -> tuple[Any, list[Any]]:
+    tensors = [library.tensor(own, dtype=library.float64, requires_grad=True) for own in parameters]
+    return getattr(package, name)(*tensors), tensors
+
+
+@pytest.mark.parametrize(("p", "q"), [
+    (("Normal", [0.5, 1.0], [1.0, 2.0]), ("Normal", [0.0, 1.0], [3.0, 0.5])),
+    (("HalfNormal", [0.5, 1.0]), ("HalfNormal", [3.0, 0.5])),
+    (("LogNormal", [0.5, 1.0], [1.0, 2.0]), ("LogNormal", [0.0, 1.0], [3.0, 0.5])),
+    (("MultivariateNormal", [0.5, 1.0], [[1.0, 0.2], [0.2, 2.0]]),
+     ("MultivariateNormal", [1.0, 0.0], [[2.0, 0.3], [0.3, 1.0]])),
+    (("Laplace", [0.5, 1.0], [1.0, 2.0]), ("Laplace", [0.0, 1.5], [3.0, 0.5])),
+    (("Gumbel", [0.5, 1.0], [1.0, 2.0]), ("Gumbel", [0.0, 1.5], [3.0, 0.9])),
+    (("Uniform", [0.5, 0.0], [1.0, 2.0]), ("Uniform", [0.0, 1.5], [3.0, 2.5])),
+    (("Pareto", [0.5, 1.0], [1.0, 2.0]), ("Pareto", [0.2, 1.5], [3.0, 0.9])),
+    (("Beta", [0.5, 1.0], [1.0, 2.0]), ("Beta", [0.2, 1.5], [3.0, 0.9])),
+    (("Dirichlet", [0.5, 1.0, 4.0]), ("Dirichlet", [2.2, 1.5, 0.4])),
+    (("Bernoulli", [0.5, 0.0, 1.0]), ("Bernoulli", [0.2, 0.5, 0.3])),
+    (("Categorical", [0.5, 0.0, 0.5]), ("Categorical", [0.2, 0.5, 0.3])),
+    (("OneHotCategorical", [0.5, 0.1, 0.4]), ("OneHotCategorical", [0.2, 0.5, 0.3])),
+    (("Binomial", [4.0, 5.0], [0.3, 0.4]), ("Binomial", [4.0, 5.0], [0.2, 0.9])),
+    (("Geometric", [0.3, 0.4]), ("Geometric", [0.2, 0.9])),
+    (("Poisson", [0.3, 4.0]), ("Poisson", [1.2, 0.9])),
+    (("Bernoulli", [0.3, 0.4]), ("Poisson", [1.2, 0.9])),
+    (("Exponential", [0.3, 4.0]), ("Exponential", [1.2, 0.9])),
+    (("Gamma", [0.3, 4.0], [1.0, 2.0]), ("Gamma", [1.2, 0.9], [0.7, 3.0])),
+    (("Chi2", [0.3, 4.0]), ("Gamma", [1.2, 0.9], [0.7, 3.0])),
+    (("Exponential", [0.3, 4.0]), ("Gamma", [1.2, 0.9], [0.7, 3.0])),
+    *(((name, [1.3, 2.0], [3.5, 4.0]), ("Exponential", [1.2, 0.9])) for name in ("Gamma", "Beta", "Pareto")),
+    *(((name, [1.3, 2.0], [3.5, 4.0]), ("Normal", [1.2, 0.9], [0.7, 3.0]))
+      for name in ("Laplace", "Gumbel", "Uniform", "Gamma", "Beta", "Pareto")),
+], ids=lambda own: own[0])  # fmt: skip
+def test_divergences_and_their_gradients_are_as_in_torch(p: Any, q: Any) -> None:
+    (mine_p, inputs_p), (mine_q, inputs_q) = _pair(ours, tg, *p), _pair(ours, tg, *q)
+    (other_p, others_p), (other_q, others_q) = _pair(theirs, torch, *p), _pair(theirs, torch, *q)
+    result, expected = ours.kl_divergence(mine_p, mine_q), theirs.kl_divergence(other_p, other_q)
+    close(result, expected)
+    result.sum().backward()
+    expected.sum().backward()
+    for own, other in zip([*inputs_p, *inputs_q], [*others_p, *others_q], strict=True):
+        if other.grad is not None and p[0] != "Binomial" and bool(torch.isfinite(other.grad).all()):
+            close(own.grad, other.grad, rtol=1e-7)
+
+
+def test_divergences_without_a_formula_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match=r"No KL.p .. q. is implemented for p type Cauchy and q type Normal"):
+        ours.kl_divergence(ours.Cauchy(0.0, 1.0), ours.Normal(0.0, 1.0))
+    with pytest.raises(TypeError, match="Expected type_q to be a Distribution subclass"):
+        ours.register_kl(ours.Normal, int)
+
+
+@pytest.mark.parametrize("name", ["covariance_matrix", "precision_matrix", "scale_tril"])
+def test_normal_vectors_are_as_in_torch(name: str) -> None:
+    matrix = np.array([[2.0, 0.0], [0.3, 1.0]]) if name == "scale_tril" else np.array([[2.0, 0.3], [0.3, 1.0]])
+    pairs = []
+    for library, package in ((tg, ours), (torch, theirs)):
+        loc, own = library.zeros(3, 2, dtype=library.float64), library.tensor(matrix, requires_grad=True)
+        normal = package.MultivariateNormal(loc, **{name: own})
+        score = normal.log_prob(library.tensor([[[0.5, 1.0]]], dtype=library.float64))
+        score.sum().backward()
+        facts = [normal.mean, normal.variance, normal.entropy(), normal.covariance_matrix, normal.precision_matrix]
+        pairs.append([score, own.grad, *facts, normal.scale_tril, normal.expand((2, 3)).log_prob(loc)])
+        assert tuple(normal.rsample((4,)).shape) == (4, 3, 2)
+    for mine, other in zip(*pairs, strict=True):
+        close(mine, other)
+
+
+def _transformed(library: Any, package: Any, kind: str) -> Any:
+    T, values = package.transforms, library.tensor([0.5, -2.0], dtype=library.float64)
+    transforms = {
+        "affine": [T.AffineTransform(values, 2.0)], "exp": [T.ExpTransform()],
+        "power": [T.ExpTransform(), T.PowerTransform(2.5)],
+        "sigmoid": [T.AffineTransform(0.0, -0.5), T.SigmoidTransform()],
+        "tanh": [T.TanhTransform()], "softplus": [T.SoftplusTransform()], "sticks": [T.StickBreakingTransform()],
+        "logit": [T.SigmoidTransform(), T.SigmoidTransform().inv, T.AffineTransform(1.0, 3.0)],
+        "vector": [T.IndependentTransform(T.ExpTransform(), 1)],
+        "composed": [T.ComposeTransform([T.AffineTransform(0.0, 0.5), T.TanhTransform()])], "none": [],
+    }[kind]  # fmt: skip
+    return package.TransformedDistribution(package.Normal(library.zeros(2, dtype=library.float64), 1.0), transforms)
+
+
+KINDS = "affine exp power sigmoid tanh softplus sticks logit vector composed none"
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+def test_transformed_distributions_are_as_in_torch(kind: str) -> None:
+    mine, other = _transformed(tg, ours, kind), _transformed(torch, theirs, kind)
+    assert (mine.batch_shape, mine.event_shape) == (tuple(other.batch_shape), tuple(other.event_shape))
+    samples = mine.sample((5,))
+    assert bool(mine.support.check(samples).all())
+    other_samples = torch.tensor(samples.numpy())
+    close(mine.log_prob(samples), other.log_prob(other_samples), rtol=1e-6)
+    if kind not in ("sticks", "vector"):
+        close(mine.cdf(samples), other.cdf(other_samples), rtol=1e-6)
+        chances = np.array([[0.2], [0.7]])
+        close(mine.icdf(tg.tensor(chances)), other.icdf(torch.tensor(chances)))
+    wider = mine.expand((3, *mine.batch_shape))
+    assert wider.log_prob(samples[0]).shape == (3, *mine.batch_shape)
+
+
+def test_independent_is_as_in_torch() -> None:
+    mine = ours.Independent(ours.Normal(tg.zeros(2, 3), 2.0), 1)
+    other = theirs.Independent(theirs.Normal(torch.zeros(2, 3), 2.0), 1)
+    assert (mine.batch_shape, mine.event_shape) == ((2,), (3,))
+    close(mine.log_prob(tg.ones(2, 3)), other.log_prob(torch.ones(2, 3)))
+    close(mine.entropy(), other.entropy())
+    close(ours.kl_divergence(mine, mine.expand((4, 2))), theirs.kl_divergence(other, other.expand((4, 2))))
+    assert mine.rsample((5,)).shape == (5, 2, 3)
+    with pytest.raises(ValueError, match="Expected reinterpreted_batch_ndims <= len"):
+        ours.Independent(ours.Normal(0.0, 1.0), 1)
 
 
 def reinforce(library: Any, package: Any, actions: np.ndarray) -> list[list[float]]:

@@ -140,6 +140,10 @@ def multinomial(total_count: int) -> Constraint:
     )
 
 
+def _is_share(value: Tensor) -> Any:
+    return (value > 0) & (value <= 1)
+
+
 def _is_symmetric(value: Tensor) -> Any:
     return ((value - value.mT).abs() <= _NEARLY).all(-1).all(-1)
 
@@ -164,6 +168,7 @@ nonnegative: Final = greater_than_eq(0.0)
 unit_interval: Final = interval(0.0, 1.0)
 nonnegative_integer: Final = _integers_from(0)
 positive_integer: Final = _integers_from(1)
+positive_share: Final = Constraint("Interval(lower_bound=0.0, upper_bound=1.0)", _is_share)
 real_vector: Final = independent(real, 1)
 one_hot: Final = Constraint(
     "OneHot()",

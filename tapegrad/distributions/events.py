@@ -1,25 +1,23 @@
-"""Distributions of one event: Bernoulli's, and the categorical one."""
+"""Distributions of one event: whether it happens, or which one of several."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from tapegrad.distributions import constraints
 from tapegrad.distributions.constraints import Constraint
 from tapegrad.distributions.distribution import broadcast_all
 from tapegrad.distributions.odds import Classes, Odds, one_of
 from tapegrad.modes import no_grad
-from tapegrad.nn.functional import binary_cross_entropy_with_logits
+from tapegrad.nn.functional import binary_cross_entropy_with_logits, one_hot
 from tapegrad.ops.arithmetic import where
-from tapegrad.ops.fill import full
-from tapegrad.ops.random import bernoulli, rand
+from tapegrad.ops.fill import eye, full
+from tapegrad.ops.random import bernoulli
 from tapegrad.ops.ranges import arange
 from tapegrad.tensor import Tensor
 
-__all__ = ["Bernoulli", "Categorical"]
+__all__ = ["Bernoulli", "Categorical", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 _NAN = float("nan")
 
@@ -109,10 +107,6 @@ class Categorical(Classes):
         self._take_classes(probs, logits, validate_args)
 
     @property
-    def _num_events(self) -> int:
-        return int(self._param.shape[-1])
-
-    @property
     def support(self) -> Constraint:
         """The classes' numbers."""
         return constraints.integer_interval(0, self._num_events - 1)
@@ -128,20 +122,90 @@ class Categorical(Classes):
         return self.probs.argmax(-1)
 
     def sample(self, sample_shape: Iterable[int] = ()) -> Tensor:
-        with no_grad():  # the first class of which the sum up to it is above a uniform number
-            ends = self.probs.cumsum(-1)[..., :-1]
-            at = rand(self._extended_shape(sample_shape), dtype=ends.dtype)
-            drawn: Tensor = (ends <= at.unsqueeze(-1)).sum(-1)
-            return drawn
+        with no_grad():
+            return self._drawn(sample_shape)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         classes, logits = broadcast_all(value.long().unsqueeze(-1), self.logits)
         return logits.gather(-1, classes[..., :1]).squeeze(-1)
 
-    def entropy(self) -> Tensor:
-        logits = self.logits.clamp(min=float(np.finfo(self._param.dtype).min))
-        entropy: Tensor = -(logits * self.probs).sum(-1)
-        return entropy
-
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._enumerated(arange(self._num_events), expand)
+
+
+class OneHotCategorical(Classes):
+    """The class that is drawn, as a vector of zeros and a one.
+
+    Parameters
+    ----------
+    probs : Tensor or array, (..., classes), optional
+        The probabilities, which are divided by their sum.
+    logits : Tensor or array, (..., classes), optional
+        Their logarithms, up to a constant, in place of `probs`.
+    validate_args : bool, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.OneHotCategorical(tg.tensor([0.0, 1.0])).sample()
+    tensor([0., 1.])
+    """
+
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._take_classes(probs, logits, validate_args, is_vector=True)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return self._vectors(self.probs.argmax(-1))
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def _vectors(self, classes: Tensor) -> Tensor:
+        return one_hot(classes, self._num_events).to(self._param.dtype)
+
+    def sample(self, sample_shape: Iterable[int] = ()) -> Tensor:
+        with no_grad():
+            return self._vectors(self._drawn(sample_shape))
+
+    def _log_prob(self, value: Tensor) -> Tensor:
+        logits, value = broadcast_all(self.logits, value)
+        return logits.gather(-1, value.argmax(-1, True)).squeeze(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        count = self._num_events
+        values = eye(count, dtype=self._param.dtype).reshape(count, *(1 for _ in self._batch_shape), count)
+        return values.expand(count, *self._batch_shape, count) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """`OneHotCategorical` with the probabilities' derivatives for those of samples.
+
+    Bengio et al., "Estimating or Propagating Gradients Through Stochastic Neurons for Conditional Computation", 2013.
+
+    Parameters
+    ----------
+    probs, logits : Tensor or array, (..., classes), optional
+        One of them.
+    validate_args : bool, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> probs = tg.tensor([0.5, 0.5], requires_grad=True)
+    >>> tg.distributions.OneHotCategoricalStraightThrough(probs).rsample().requires_grad
+    True
+    """
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Iterable[int] = ()) -> Tensor:
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

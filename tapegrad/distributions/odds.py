@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.distributions import constraints
 from tapegrad.distributions.distribution import Distribution, broadcast_all
-from tapegrad.modes import enable_grad  # what is kept has a gradient even if a sample needs it first
+from tapegrad.modes import enable_grad
 from tapegrad.nn.functional import softmax
+from tapegrad.ops.random import rand
 from tapegrad.tensor import Tensor
 
 
@@ -34,17 +36,21 @@ def _inside(probs: Tensor) -> Tensor:
     return probs.clamp(eps, 1 - eps)
 
 
+# What is kept has a gradient, even if a sample needs it first.
+lazy: Final = enable_grad()
+
+
 class Odds(Distribution, probs=constraints.unit_interval, logits=constraints.real):
     """Of the events that happen with a probability, stated as such or by log odds."""
 
     @functools.cached_property
-    @enable_grad()
+    @lazy
     def probs(self) -> Tensor:
         """The probabilities."""
         return self.logits.sigmoid()
 
     @functools.cached_property
-    @enable_grad()
+    @lazy
     def logits(self) -> Tensor:
         """The log odds."""
         probs = _inside(self.probs)
@@ -65,23 +71,39 @@ class Odds(Distribution, probs=constraints.unit_interval, logits=constraints.rea
 class Classes(Odds, probs=constraints.simplex, logits=constraints.real_vector):
     """Of events of which one happens, with probabilities along the last dimension or their logarithms."""
 
-    def _take_classes(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+    def _take_classes(self, probs: Any, logits: Any, validate_args: bool | None, *, is_vector: bool = False) -> None:
         """Set the parameters, divided so that probabilities add up to 1."""
         name, value = one_of(probs, logits)
         if value.ndim < 1:
             raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
         scaled = value / value.sum(-1, True) if name == "probs" else value - value.logsumexp(-1, True)
         vars(self)[name], self._given = scaled, (name,)
-        Distribution.__init__(self, value.shape[:-1], (), validate_args)
+        Distribution.__init__(self, value.shape[:-1], value.shape[-1:] if is_vector else (), validate_args)
 
     @functools.cached_property
-    @enable_grad()
+    @lazy
     def probs(self) -> Tensor:
         """The probabilities."""
         return softmax(self.logits, -1)
 
     @functools.cached_property
-    @enable_grad()
+    @lazy
     def logits(self) -> Tensor:
         """The logarithms of the probabilities."""
         return _inside(self.probs).log()
+
+    @property
+    def _num_events(self) -> int:
+        return int(self._param.shape[-1])
+
+    def _drawn(self, sample_shape: Iterable[int]) -> Tensor:
+        """Return numbers of classes: the first one of which the sum up to it is above a uniform number."""
+        ends = self.probs.cumsum(-1)[..., :-1]
+        at = rand((*sample_shape, *self._batch_shape), dtype=ends.dtype)
+        drawn: Tensor = (ends <= at.unsqueeze(-1)).sum(-1)
+        return drawn
+
+    def entropy(self) -> Tensor:
+        logits = self.logits.clamp(min=float(np.finfo(self._param.dtype).min))
+        entropy: Tensor = -(logits * self.probs).sum(-1)
+        return entropy
