@@ -83,15 +83,15 @@ __all__ = [
     # compiling ahead of time; measuring
     "warmup", "profile",
     # namespaces
-    "accelerator", "backends", "cuda", "distributed", "fft", "func", "linalg", "nn", "optim", "random", "scipy",
-    "special", "utils", "vmap",
+    "accelerator", "backends", "cuda", "distributed", "distributions", "fft", "func", "linalg", "nn", "optim", "random",
+    "scipy", "special", "utils", "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",
     "__version__",
 ]  # fmt: skip
 if TYPE_CHECKING:
-    from tapegrad import distributed, func, random, scipy
+    from tapegrad import distributed, distributions, func, random, scipy
     from tapegrad.autograd.anomaly import set_anomaly_enabled
     from tapegrad.autograd.profiling import profile
     from tapegrad.func import vmap
@@ -107,7 +107,7 @@ else:
     __all__ += list(_functions())
 
     # What many programs do not use: those are not to wait for it at import.
-    _MODULES = ("distributed", "func", "random", "scipy")
+    _MODULES = ("distributed", "distributions", "func", "random", "scipy")
     _LATER = {
         "compile": "tapegrad.program",
         "profile": "tapegrad.autograd.profiling",

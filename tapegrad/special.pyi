@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "beta", "betainc", "betaln", "cbrt", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "dawsn", "digamma", "ellipe", "ellipk", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp2", "expi", "expit", "expm1", "gamma", "gammainc", "gammaincc", "gammaln", "hermite_polynomial_h", "hermite_polynomial_he", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kv", "laguerre_polynomial_l", "legendre_polynomial_p", "lgamma", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "multigammaln", "mvlgamma", "ndtr", "ndtri", "polygamma", "psi", "round", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "sinc", "softmax", "spence", "spherical_bessel_j0", "xlog1py", "xlogy", "y0", "y1", "yv", "zeta"]  # fmt: skip
+__all__ = ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "beta", "betainc", "betaln", "cbrt", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "dawsn", "digamma", "ellipe", "ellipk", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp2", "expi", "expit", "expm1", "gamma", "gammainc", "gammaincc", "gammaincinv", "gammaln", "hermite_polynomial_h", "hermite_polynomial_he", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kv", "laguerre_polynomial_l", "legendre_polynomial_p", "lgamma", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "multigammaln", "mvlgamma", "ndtr", "ndtri", "polygamma", "psi", "round", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "sinc", "softmax", "spence", "spherical_bessel_j0", "xlog1py", "xlogy", "y0", "y1", "yv", "zeta"]  # fmt: skip
 
 def airy_ai(input: Any, *, out: Any = ...) -> Tensor:
     """Airy function :math:`\\mathrm{Ai}(x)`."""
@@ -106,6 +106,9 @@ def gammainc(input: Any, other: Any, *, out: Any = ...) -> Tensor:
 
 def gammaincc(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
+
+def gammaincinv(input: Any, other: Any, *, out: Any = ...) -> Tensor:
+    """Inverse of `gammainc` by its limit: the quantile of a gamma distribution of shape `input` at the probability `other`."""
 
 def gammaln(input: Any, *, out: Any = ...) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""

@@ -28,7 +28,7 @@ ORDER = [
     {"ops"},
     {"linalg", "fft", "special", "cuda", "backends", "data", "func", "random"},
     {"nn"},
-    {"optim", "utils"},
+    {"optim", "utils", "distributions"},
     {"program"},
     {"sparse"},
     {"scipy"},
@@ -157,7 +157,7 @@ def test_every_file_stands_in_the_page_and_every_file_there_exists():
     house = PAGE.split("## The house")[1].split("###")[0]
     folders = {name.rstrip("/") for name in re.findall(r"`([\w/]+/)`", house)}
     named, folder = set(), ""
-    whole = {"data", "demo", "nn", "nn/modules", "nn/utils", "optim", "utils", "utils/data", "vmath"}
+    whole = {"data", "demo", "distributions", "nn", "nn/modules", "nn/utils", "optim", "utils", "utils/data", "vmath"}
     for line in house.splitlines():
         first = line.split("|")[1] if line.startswith("|") else ""
         headings = re.findall(r"\*\*`([\w/]+)/`\*\*", first)

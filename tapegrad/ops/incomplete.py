@@ -118,6 +118,19 @@ gammaincc = binary(
 )  # fmt: skip
 register("igammac", gammaincc, Names(method=True, inplace=True))
 
+gammaincinv = binary(
+    "gammaincinv", SciPy("gammaincinv"),
+    (
+        lambda ct, x, out: -ct * xp.gamma_derivative(x, out, 1) / _gamma_density(x, out),
+        lambda ct, x, out: ct / _gamma_density(x, out),
+    ),
+    doc="Inverse of `gammainc` by its limit: the quantile of a gamma distribution of shape `input` at the probability "
+    "`other`.",
+    derivative=":math:`1/f` by the probability and :math:`-\\partial_a P(a, y)/f` by the shape, where "
+    ":math:`P(a, y) = p`, with the density :math:`f = y^{a-1} e^{-y}/\\Gamma(a)`. PyTorch does not have it.",
+    real_only=True, domain=(0.3, 0.9), check_dtypes=only_floats("gammaincinv", "input", "other"), names=_ONLY,
+)  # fmt: skip
+
 
 # The beta distribution -----------------------------------------------------------------------------------------------
 

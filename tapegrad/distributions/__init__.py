@@ -1,0 +1,84 @@
+"""Probability distributions, with PyTorch's names: samples, densities, entropies, divergences."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tapegrad.ops.table.public import missing
+
+if TYPE_CHECKING:
+    from tapegrad.distributions import constraints, transforms
+    from tapegrad.distributions.bounded import Beta, Dirichlet, Uniform
+    from tapegrad.distributions.counts import Binomial, Geometric, Multinomial, NegativeBinomial, Poisson
+    from tapegrad.distributions.distribution import Distribution
+    from tapegrad.distributions.events import (
+        Bernoulli,
+        Categorical,
+        OneHotCategorical,
+        OneHotCategoricalStraightThrough,
+    )
+    from tapegrad.distributions.halves import HalfCauchy, HalfNormal
+    from tapegrad.distributions.independent import Independent
+    from tapegrad.distributions.kl import kl_divergence, register_kl
+    from tapegrad.distributions.located import Cauchy, Gumbel, Laplace, Normal, StudentT
+    from tapegrad.distributions.multivariate import MultivariateNormal
+    from tapegrad.distributions.positive import Chi2, Exponential, Gamma, Pareto, Weibull
+    from tapegrad.distributions.transformed import LogNormal, TransformedDistribution
+    from tapegrad.distributions.transforms import (
+        AbsTransform,
+        AffineTransform,
+        ComposeTransform,
+        ExpTransform,
+        IndependentTransform,
+        PowerTransform,
+        SigmoidTransform,
+        SoftmaxTransform,
+        SoftplusTransform,
+        StickBreakingTransform,
+        TanhTransform,
+        Transform,
+        identity_transform,
+    )
+
+__all__ = [
+    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2",
+    "ComposeTransform", "Dirichlet", "Distribution", "ExpTransform", "Exponential", "Gamma", "Geometric", "Gumbel",
+    "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform", "Laplace", "LogNormal", "Multinomial",
+    "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
+    "Pareto", "Poisson", "PowerTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform",
+    "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform",
+    "Weibull", "constraints", "identity_transform", "kl_divergence", "register_kl", "transforms",
+]  # fmt: skip
+
+if not TYPE_CHECKING:
+    #: The file of each name; imported when one of its names is first used.
+    _FILES = {
+        name: file
+        for file, names in {
+            "bounded": "Beta Dirichlet Uniform",
+            "counts": "Binomial Geometric Multinomial NegativeBinomial Poisson",
+            "distribution": "Distribution",
+            "events": "Bernoulli Categorical OneHotCategorical OneHotCategoricalStraightThrough",
+            "halves": "HalfCauchy HalfNormal",
+            "independent": "Independent",
+            "kl": "kl_divergence register_kl",
+            "located": "Cauchy Gumbel Laplace Normal StudentT",
+            "multivariate": "MultivariateNormal",
+            "positive": "Chi2 Exponential Gamma Pareto Weibull",
+            "transformed": "LogNormal TransformedDistribution",
+            "transforms": "AbsTransform AffineTransform ComposeTransform ExpTransform IndependentTransform "
+            "PowerTransform SigmoidTransform SoftmaxTransform SoftplusTransform StickBreakingTransform "
+            "TanhTransform Transform identity_transform",
+        }.items()
+        for name in names.split()
+    }  # fmt: skip
+
+    def __getattr__(name: str) -> Any:
+        if name in _FILES:
+            return getattr(importlib.import_module(f"tapegrad.distributions.{_FILES[name]}"), name)
+        if name in ("constraints", "kl", "transforms"):
+            return importlib.import_module(f"tapegrad.distributions.{name}")
+        raise missing(__name__, __name__, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
