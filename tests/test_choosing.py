@@ -284,3 +284,28 @@ def test_compiled_code_serves_indices_along_a_dimension(name: str, monkeypatch: 
     fresh = tg.tensor(x, requires_grad=True)
     function(tg, fresh, tg.tensor([2, 1]), tg.tensor(v)).sum().backward()
     np.testing.assert_array_equal(leaf.grad.numpy(), fresh.grad.numpy())
+
+
+@needs_torch
+@pytest.mark.parametrize("p", [1, 2])
+def test_rows_of_scores_with_margins(p: int) -> None:
+    """Ties with the margin, scores in any layout, and lists of labels that end, repeat one, or have none."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-4, 5, (5, 6)) / 2
+    for scores in (x, np.array(x, order="F"), x[::2, 1:], x[0]):
+        classes = rng.integers(0, scores.shape[-1], scores.shape[:-1])
+        lists = rng.integers(-1, scores.shape[-1], scores.shape)
+        for reduction in ("mean", "sum", "none"):
+            options = {"p": p, "margin": 0.5, "reduction": reduction}
+            both(lambda m, v, o=options: m.nn.functional.multi_margin_loss(*v, **o), scores, classes)
+            both(lambda m, v, r=reduction: m.nn.functional.multilabel_margin_loss(*v, reduction=r), scores, lists)
+
+
+@pytest.mark.parametrize("label", [-1, 3, 2**62])
+def test_no_label_is_read_out_of_bounds(label: int) -> None:
+    x = tg.zeros(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="out of range"):
+        tg.nn.functional.multi_margin_loss(x, tg.tensor([0, label]))
+    if label > 0:
+        with pytest.raises(RuntimeError, match="out of range"):
+            tg.nn.functional.multilabel_margin_loss(x, tg.tensor([[0, 1, 2], [0, label, 1]]))

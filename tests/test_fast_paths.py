@@ -32,11 +32,9 @@ NO_KERNEL = {
     "ihfftn",
     "inv",
     "irfftn",
-    "nan_to_num",
     "recurrence",
     "resized",
     "rfftn",
-    "round",
     "scatter_reduce",
     "cross",
     # Rules that are one call of a kernel; that of an LSTM serves several results.

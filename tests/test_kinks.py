@@ -447,6 +447,9 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "scaled_dot_product_attention": _attention,
     "multi_margin_loss": _multi_margin,
     "multilabel_margin_loss": _multilabel_margin,
+    "class_margins": lambda x, labels, p, margin, lists: (
+        _multilabel_margin(x, labels, "none") if lists else _multi_margin(x, labels, p, margin, None, "none")
+    ),
 }
 # They copy elements, with paddings that torch's functions do not have; what they make is compared: `conv2d`, `pow`,
 # `lstm`.

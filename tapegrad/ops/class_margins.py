@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tapegrad import modes
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.along import has_kernel
+from tapegrad.kernels.margins import margins_address, margins_geometry
+from tapegrad.ops.along import floating
 from tapegrad.ops.arithmetic import mul, relu, sub, where
-from tapegrad.ops.broadcasting import unsqueeze
+from tapegrad.ops.broadcasting import contiguous, unsqueeze
 from tapegrad.ops.gather import gather
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.losses import reduced
@@ -16,8 +23,12 @@ from tapegrad.ops.reductions import sum
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.table.structural import operation
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -43,6 +54,112 @@ def _rows(call: str, input: Any, target: Any, ndim_of_target: int) -> tuple[Tens
 def _beyond(x: Tensor, bounds: Tensor, counts: np.ndarray) -> Tensor:
     """Return how far numbers are above bounds, and 0 for what does not count, which may be inf less inf."""
     return relu(where(from_array(counts), sub(x, bounds), 0.0))
+
+
+# Rows of scores ----------------------------------------------------------------------------------------------------
+
+
+class _NotInRowsError(RuntimeError):
+    """Scores and labels are not such as the op takes: the public functions make other operations of them, or raise."""
+
+
+def _labels(row: np.ndarray, classes: int, lists: bool) -> np.ndarray:
+    """Return the labels of a row, those of a list up to the first that is below 0."""
+    found = row[: np.argmax(np.append(row, -1) < 0)] if lists else row
+    if ((found < 0) | (found >= classes)).any():
+        raise IndexError(f"a class is out of bounds; there are {classes}")
+    return found
+
+
+def _rows_by_numpy(x: Any, labels: Any, p: int, margin: float, lists: bool) -> Any:
+    classes, losses = x.shape[-1], []
+    for own, row in zip(x.reshape(-1, classes), np.reshape(labels, (x.size // classes, -1)), strict=True):
+        goal = _labels(row, classes, lists)
+        losses.append((np.maximum(margin - own[goal][:, None] + np.delete(own, goal), 0) ** p).sum() / classes)
+    return np.array(losses, x.dtype).reshape(x.shape[:-1])[()]
+
+
+def _rows_rule(ct: Any, x: Any, labels: Any, p: int, margin: float) -> Any:
+    classes = x.shape[-1]
+    scores = xp.reshape(x, (-1, classes))
+    given = xp.reshape(labels, (scores.shape[0], -1))
+    is_label = xp.cumprod(xp.cast(given >= 0, x.dtype), 1)  # 0 behind the end of a list
+    places = xp.where(is_label != 0, given, 0)
+    is_other = xp.put_along(is_label, places, 1, classes) == 0
+    beyond = margin - xp.unsqueeze(xp.gather(scores, 1, places), 2) + xp.unsqueeze(scores, 1)  # (rows, labels, classes)
+    share = xp.reshape(ct, (-1, 1, 1)) * (1.0 if p == 1 else 2.0 * beyond) / classes
+    slopes = xp.where(xp.unsqueeze(is_other, 1), xp.where(beyond <= 0, 0.0, share), 0.0)
+    slopes = xp.where(xp.unsqueeze(is_label != 0, 2), slopes, 0.0)
+    return xp.reshape(xp.sum(slopes, 1) - xp.put_along(xp.sum(slopes, 2), places, 1, classes), x.shape)
+
+
+def _kernel(layout: Layout, p: int, margin: float, lists: bool, back: bool) -> tuple[Callable[[], int], list[int]]:
+    """Return a kernel's address, in a function that compiles it, and its geometry."""
+    classes = layout.shape[-1]
+    geometry = margins_geometry(layout.size // classes, classes, classes if lists else 1, p, margin, lists)
+    return partial(margins_address, layout.dtype.name, back), geometry
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    x, by_numpy = layouts[0], partial(_rows_by_numpy, **attrs)
+    if not (has_kernel(x) and layouts[1].contiguous):
+        return by_numpy
+    address, geometry = _kernel(x, **attrs, back=False)
+    return computed(address(), geometry, x.shape[:-1], x.dtype, by_numpy, by_status=True)
+
+
+def _step(plan: Plan, operand: int) -> Step | None:
+    x, labels = plan.layouts
+    if not (has_kernel(x) and labels.contiguous) or labels.inline:
+        return None
+    address, geometry = _kernel(x, **plan.attrs, back=True)
+    return Step(address, geometry, [plan.source(name) for name in ("ct", "x", "labels")])
+
+
+def _rows_oracle(x: Any, labels: Any, p: int, margin: float, lists: bool) -> Any:
+    if lists:
+        return _multilabel_by_numpy(x, labels, "none")
+    return _multi_margin_by_numpy(x, labels, p, margin, None, "none")
+
+
+@operation(
+    "class_margins", operands=("x", "labels"), arguments=("input", "labels"), family="along", forward=_rows_by_numpy,
+    prepare_forward=_prepare, vjp=(_rows_rule, NOT_DIFFERENTIABLE), step=_step, attrs=("p", "margin", "lists"),
+    node_name="MultiMarginLossBackward0", real_only=True, oracle=_rows_oracle,
+    samples=(
+        Sample(((3, 4), (3,)), {"p": 1, "margin": 1.0, "lists": False}, (None, np.array([3, 0, 1]))),
+        Sample(((3, 4), (3,)), {"p": 2, "margin": 0.5, "lists": False}, (None, np.array([3, 0, 1]))),
+        Sample(((4,), (4,)), {"p": 1, "margin": 1.0, "lists": True}, (None, np.array([3, 0, -1, 1]))),
+    ),
+    errors=(
+        ErrorSample(
+            lambda: xp.class_margins(np.ones((1, 2)), np.array([2]), 1, 1.0, False), IndexError, "out of bounds"
+        ),
+    ),
+)  # fmt: skip
+def class_margins(input: Any, labels: Any, p: int, margin: float, lists: bool) -> Bound:
+    """Return by how much other scores of a row are beyond those of its labels less a margin, for each row.
+
+    A row has one label, or lists them up to the first that is below 0.
+    """
+    x, goal = floating("class_margins", input), as_operand(labels, "class_margins", "labels", 2)
+    is_row = x.ndim in (1, 2) and goal.shape == x.shape[: x.ndim if lists else -1] and x._layout.size > 0
+    if not is_row or goal.dtype != np.int64:
+        raise _NotInRowsError(f"scores of shape {list(x.shape)} and labels of shape {list(goal.shape)}")
+    return Bound((contiguous(x), contiguous(goal)), {"p": p, "margin": float(margin), "lists": lists})
+
+
+def _by_kernel(input: Any, labels: Any, p: int, margin: float, lists: bool) -> Tensor | None:
+    """Return the loss of each row; None where the op does not take them, and for tracers, which follow formulas."""
+    if modes.is_traced():
+        return None
+    try:
+        return class_margins(input, labels, p, margin, lists)  # type: ignore[no-any-return]
+    except (_NotInRowsError, IndexError):
+        return None
+
+
+# Losses ------------------------------------------------------------------------------------------------------------
 
 
 def _multi_margin_by_numpy(
@@ -91,6 +208,10 @@ def multi_margin_loss(
     >>> tg.nn.functional.multi_margin_loss(tg.tensor([[0.5, 0.25]]), tg.tensor([0]))
     tensor(0.3750)
     """
+    if weight is None and p in (1, 2):
+        losses = _by_kernel(input, target, p, margin, False)
+        if losses is not None:
+            return reduced("multi_margin_loss", losses, reduction)
     if p not in (1, 2):
         raise ValueError(f"only p == 1 and p == 2 supported; multi_margin_loss() got {p}")
     x, goal, is_single = _rows("multi_margin_loss", input, target, 1)
@@ -151,6 +272,9 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     >>> tg.nn.functional.multilabel_margin_loss(x, tg.tensor([[3, 0, -1, 1]]))
     tensor(0.8500)
     """
+    losses = _by_kernel(input, target, 1, 1.0, True)
+    if losses is not None:
+        return reduced("multilabel_margin_loss", losses, reduction)
     x, goal, is_single = _rows("multilabel_margin_loss", input, target, 2)
     n, classes = x.shape
     if goal.size and not (goal.min() >= -1 and goal.max() < classes):

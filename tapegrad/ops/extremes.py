@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward.ufuncs import Function
+from tapegrad.kernels.elementwise import elementwise_step
 from tapegrad.ops.arithmetic import clamp, flat
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
@@ -16,6 +19,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.promotion import no_numbers, only_floats
 from tapegrad.ops.table.public import Names, public
 from tapegrad.ops.table.structural import operation
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 _EVERYWHERE = Names(method=True, inplace=True)
@@ -67,11 +71,34 @@ heaviside = binary(
 )  # fmt: skip
 
 
+def _nan_by_numpy(x: Any, nan: float, posinf: float | None, neginf: float | None) -> Any:
+    return np.nan_to_num(x, True, nan, posinf, neginf)
+
+
+_finite: Final = Function(
+    "finite", lambda x, nan, largest: _nan_by_numpy(x, nan, largest, -largest),
+    formula=lambda x, nan, largest: xp.where(
+        x != x, nan, xp.where(x == np.inf, largest, xp.where(x == -np.inf, -largest, x))
+    ),
+)  # fmt: skip
+
+
+def _prepare_nan(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    """Return the forward: one pass where both infinities become the largest numbers."""
+    dtype, nan = layouts[0].dtype, attrs["nan"]
+    if dtype.kind != "f" or attrs["posinf"] is not None or attrs["neginf"] is not None:
+        return partial(_nan_by_numpy, **attrs)
+    function, numbers = _finite.of(dtype), (dtype.type(nan), np.finfo(dtype).max)
+    return lambda x: function(x, *numbers)
+
+
 @public(method=True, inplace=True)
 @operation(
     "nan_to_num",
-    forward=lambda x, nan, posinf, neginf: np.nan_to_num(x, True, nan, posinf, neginf),
+    forward=_nan_by_numpy,
+    prepare_forward=_prepare_nan,
     vjp=(lambda ct, x: xp.where(x - x == 0, ct, 0.0),),
+    step=elementwise_step,
     family="choice",
     attrs=("nan", "posinf", "neginf"),
     samples=(

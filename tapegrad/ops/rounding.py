@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.forward.ufuncs import Function
+from tapegrad.kernels.elementwise import elementwise_step
 from tapegrad.ops.arithmetic import div as true_divide
 from tapegrad.ops.arithmetic import flat
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
-from tapegrad.ops.table.promotion import no_bools, only_floats
+from tapegrad.ops.table.promotion import forward_for, no_bools, only_floats
 from tapegrad.ops.table.public import SPECIAL, TOP, Names, public
 from tapegrad.ops.table.structural import operation
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
 Binary = Callable[[Any, Any], Tensor]
@@ -42,11 +44,23 @@ frac = unary(
 )  # fmt: skip
 
 
+def _prepare_round(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    decimals = attrs["decimals"]
+    if decimals or not layouts[0].floating:
+        return lambda x: np.round(x, decimals)
+    return _to_integers(layouts, {})
+
+
+_to_integers: Final = forward_for(np.rint, None, False)
+
+
 @public(namespaces=(TOP, SPECIAL), method=True, inplace=True, ufuncs=("rint",))
 @operation(
     "round",
     forward=lambda x, decimals: np.round(x, decimals),
+    prepare_forward=_prepare_round,
     vjp=(flat,),
+    step=elementwise_step,
     family="rounding",
     attrs=("decimals",),
     real_only=True,

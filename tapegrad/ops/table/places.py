@@ -150,6 +150,7 @@ PLACES: dict[str, dict[str, str]] = {
         "broadcasting": "clone expand flip squeeze sum_to_size unsqueeze",
         "casts": "cast",
         "cholesky": "cholesky cholesky_ex",
+        "class_margins": "class_margins",
         "complex": "alike conj imag real",
         "complex_parts": "angle_of_real complex view_as_complex view_as_real",
         "concat": "cat stack",
