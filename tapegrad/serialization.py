@@ -95,10 +95,6 @@ def load(f: File, map_location: Any = None, *_: Any, weights_only: bool = True, 
 
     Examples
     --------
-    See `save`.
-
-    Examples
-    --------
     >>> import tapegrad as tg
     >>> import io
     >>> file = io.BytesIO()

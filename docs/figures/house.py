@@ -77,27 +77,27 @@ def draw(axes: Axes) -> None:
     height = {name: -place for place, name in enumerate(names)}
     longest = max(sizes.values())
     for name, y in height.items():
-        axes.barh(y, 5 * sizes[name] / longest, left=0, height=0.72, color="#d4e0ec")
-        axes.text(-0.2, y, f"{name}/", ha="right", va="center", fontsize=10, family="monospace")
-        axes.text(0.15, y, meaning(name), va="center", fontsize=8.5)
-        axes.text(6.9, y, f"{sizes[name]:,}", ha="right", va="center", fontsize=8, color="#555555")
+        axes.barh(y - 0.17, 6.2 * sizes[name] / longest, left=0, height=0.42, color="#d4e0ec")
+        axes.text(0, y + 0.25, f"{name}/", va="center", fontsize=11.5, family="monospace")
+        axes.text(0.1, y - 0.17, meaning(name), va="center", fontsize=10.5)
+        axes.text(6.2, y + 0.25, f"{sizes[name]:,}", ha="right", va="center", fontsize=10, color="#555555")
     for (importer, imported), count in edges.items():
         span = height[importer] - height[imported]
         width = 0.3 + 0.28 * count**0.5
         middle = (height[importer] + height[imported]) / 2
         color = DOWN if span < 0 else UP
-        axes.add_patch(Arc((7.2, middle), 0.62 * abs(span), abs(span), theta1=-90, theta2=90, color=color, lw=width))
-    axes.text(5.3, 0.95, "lines of code", fontsize=8, color="#555555")
-    axes.text(7.2, 0.95, "who imports whom: from below", fontsize=9, color=DOWN)
+        axes.add_patch(Arc((6.5, middle), 0.3 * abs(span), abs(span), theta1=-90, theta2=90, color=color, lw=width))
+    axes.text(6.2, 0.95, "lines of code", ha="right", fontsize=10, color="#555555")
+    axes.text(6.5, 0.95, "who imports whom:\nfrom below", fontsize=10, color=DOWN)
     if any(height[importer] > height[imported] for importer, imported in edges):
-        axes.text(7.2, -len(names) + 0.1, "the exceptions, which the page names", fontsize=9, color=UP)
-    axes.set(xlim=(-2.3, 14), ylim=(-len(names) - 0.2, 1.6))
+        axes.text(6.5, -len(names) + 0.1, "the exceptions,\nwhich the page names", fontsize=10, color=UP)
+    axes.set(xlim=(-0.1, 9.4), ylim=(-len(names) + 0.2, 1.6))
     axes.axis("off")
 
 
 def main(path: str) -> None:
     """Draw the map into a file."""
-    figure = Figure(figsize=(9, 6.4), dpi=110, layout="constrained")
+    figure = Figure(figsize=(6, 9.6), dpi=120, layout="constrained")
     draw(figure.subplots())
     figure.savefig(path)
 
