@@ -24,7 +24,7 @@ from tapegrad.program.scan import TURNS_LAYOUT, Scan
 from tapegrad.tape.entries import MAX_SAVED
 from tapegrad.tensor import Tensor
 
-__all__ = ["Checkpointed", "advances", "apply_back", "schedule", "split"]
+__all__ = ["Checkpointed", "advances", "apply_back", "back_op", "checkpointed", "schedule", "split"]
 
 
 def split(turns: int, slots: int) -> int:
@@ -124,7 +124,7 @@ class Checkpointed:
                  *rows[n_own + len(self.kept) :], *carried]  # fmt: skip
         made = [back.layouts[number] for number in back.outputs]
         inputs, outputs = tuple(range(len(taken))), tuple(range(len(taken), len(taken) + len(made)))
-        entry = Entry(_op(len(taken), len(made)), inputs, {"checkpoints": self}, (), outputs)
+        entry = Entry(back_op(len(taken), len(made)), inputs, {"checkpoints": self}, (), outputs)
         return Program([*taken, *made], inputs, {}, [entry], outputs)
 
     def turn_by_turn(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -159,22 +159,28 @@ class Checkpointed:
 _known: Final[WeakValueDictionary[Hashable, Checkpointed]] = WeakValueDictionary()
 
 
-def apply_back(scan: Scan, kept: tuple[int, ...], back: Scan, slots: int, operands: Sequence[Tensor]) -> list[Tensor]:
-    """Return the results of a loop back that computes the turns of a loop again; see `Checkpointed.parts`."""
-    key = scan.changed(condition=None, counted=scan.is_open, slots=0), kept, back, slots
+def checkpointed(scan: Scan, kept: tuple[int, ...], back: Scan, slots: int) -> Checkpointed:
+    """Return a loop back: the same one for equal loops."""
+    key = scan, kept, back, slots
     own = _known.get(key)
     if own is None:
         own = _known[key] = Checkpointed(*key)
+    return own
+
+
+def apply_back(scan: Scan, kept: tuple[int, ...], back: Scan, slots: int, operands: Sequence[Tensor]) -> list[Tensor]:
+    """Return the results of a loop back that computes the turns of a loop again; see `Checkpointed.parts`."""
+    own = checkpointed(scan.changed(condition=None, counted=scan.is_open, slots=0), kept, back, slots)
     if len(operands) > MAX_SAVED and modes.is_grad_enabled() and any(one.requires_grad for one in operands):
         # An entry of the tape has room for the residuals of a few operands.
         return Checkpointed.with_kept(own, operands)
-    op = _op(len(operands), len(back.body.outputs))
+    op = back_op(len(operands), len(back.body.outputs))
     result = compute(op, Bound(list(operands), {"checkpoints": own}))[0]
     return [result] if isinstance(result, Tensor) else list(result)
 
 
 @functools.cache
-def _op(n_operands: int, n_results: int) -> Op:
+def back_op(n_operands: int, n_results: int) -> Op:
     """Return the operation with so many operands and results."""
     operands = tuple([f"x{k}" for k in range(n_operands)])
     results = tuple([f"out{k}" for k in range(n_results)]) if n_results > 1 else ("out",)

@@ -20,6 +20,7 @@ from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.program.effects import Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, make_entry
+from tapegrad.program.functional import Functional
 from tapegrad.program.limits import limited
 from tapegrad.program.names import paths_of
 from tapegrad.program.numpy_random import noticed_draws
@@ -224,8 +225,11 @@ class Compiled:
         count = len(inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         plain = not outside.has_effects and all(isinstance(own, Tensor) for own in outside.sources)
+        signature = signature_of(self.function, (tree, places), tuple(returned), wanted, captured if plain else ())
         if plain:
-            program.signature = signature_of(self.function, (tree, places), tuple(returned), wanted, captured)
+            program.signature = signature
+        else:
+            program.impure = Functional(program, outside, signature)
         return Version(self._known(program), outside, *returned)
 
     def _known(self, program: Program) -> Program:
@@ -258,6 +262,10 @@ class Compiled:
         from tapegrad.program.export.njit import njit_of
 
         return njit_of(self.programs)
+
+    def state(self) -> tuple[Any, ...]:
+        """Return the state of the latest program as it is now: see `Program.functional`."""
+        return self.programs[0].state() if self.programs else ()
 
     def explain(self) -> str:
         """Return how the programs run, and why."""

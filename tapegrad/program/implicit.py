@@ -77,12 +77,19 @@ def attached(equations: Callable[..., list[Tensor]], leaves: Sequence[Tensor], s
         kinds = packs([own._layout for own in captured])
         operands = [own.joined(captured) for own in kinds]
     found = Equations(program, whole, kinds, solve)
-    root = apply(_op(len(operands) + 1), Bound([*operands, whole.joined(leaves)], {"equations": found}))
+    root = apply(root_op(len(operands) + 1), Bound([*operands, whole.joined(leaves)], {"equations": found}))
     return found.point(root)
 
 
-def _rule(cts: Tensor, equations: Equations, wanted: Sequence[bool], operands: Sequence[Tensor], root: Tensor) -> Any:
+def _rule(
+    cts: Tensor, equations: Equations | None, wanted: Sequence[bool], operands: Sequence[Tensor], root: Tensor
+) -> Any:
     """Return the cotangents of parameters: by the transposed of the solution of the linearised equations."""
+    if equations is None:
+        raise NotImplementedError(
+            "the derivative of custom_root() calls its tangent_solve, which is Python, and no part of a file; save the "
+            "program of the derivative, e.g. of func.grad(f)"
+        )
     point = equations.point(root)
     with enable_grad():
         _, slope = linearize(lambda *leaves: equations.values(leaves, operands), *point)
@@ -95,11 +102,11 @@ def _rule(cts: Tensor, equations: Equations, wanted: Sequence[bool], operands: S
 
 
 @functools.cache
-def _op(n_operands: int) -> Op:
+def root_op(n_operands: int) -> Op:
     """Return the operation with so many operands: parameters, and the root."""
     operands = (*[f"x{k}" for k in range(n_operands - 1)], "root")
 
-    def rule(ct: Tensor, equations: Equations, wanted: tuple[bool, ...], out: Tensor, *own: Tensor) -> Any:
+    def rule(ct: Tensor, equations: Equations | None, wanted: tuple[bool, ...], out: Tensor, *own: Tensor) -> Any:
         return _rule(ct, equations, wanted, own, out)
 
     names = ("ct", "equations", "wanted", "out", *operands[:-1])
@@ -114,4 +121,4 @@ def _op(n_operands: int) -> Op:
     return op
 
 
-__all__: Final = ["Equations", "attached"]
+__all__: Final = ["Equations", "attached", "root_op"]

@@ -13,6 +13,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout
 
 if TYPE_CHECKING:
+    from tapegrad.program.functional import Functional
     from tapegrad.program.signature import Signature
 
 
@@ -109,6 +110,7 @@ class Listed:
         self.limit: int | None = None
         self.function: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]] | None = None
         self.signature: Signature | None = None
+        self.impure: Functional | None = None
         self._hash: int | None = None
 
     def cleaned(self) -> Self:

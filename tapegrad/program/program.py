@@ -45,6 +45,8 @@ class Program(Listed):
         serves derivatives if `has_functions`.
     signature : Signature, optional
         The arguments and results of the function, if the program is all of it.
+    impure : Functional, optional
+        How it becomes a pure one, if the function has effects.
 
     Examples
     --------
@@ -122,6 +124,41 @@ class Program(Listed):
 
         return Runner(self)
 
+    def functional(self) -> Program:
+        """Return the program as a pure function: itself, or if the function has effects, with these as results.
+
+        Such a program takes its state behind the other positional arguments, as a tuple: tensors from outside that the
+        function writes to, gradients that it adds to, and numbers of Python that it looks at in each call, e.g. the
+        learning rate of an optimizer. It returns the function's result, the next state, and the gradients that the
+        function would have left in ``.grad``.
+
+        Raises
+        ------
+        TypeError
+            If the function draws random numbers, or writes to its arguments.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> total = tg.zeros(2)
+        >>> def add(x):
+        ...     total.add_(x)
+        ...     return total.sum()
+        >>> program = tg.program.Program.trace(add, np.ones(2))
+        >>> program.state()
+        (array([1., 1.]),)
+        >>> program.functional()(np.array([1.0, 2.0]), program.state())
+        (np.float64(5.0), (array([2., 3.]),), ())
+        >>> total
+        tensor([1., 1.])
+        """
+        return self if self.impure is None else self.impure.program()
+
+    def state(self) -> tuple[Any, ...]:
+        """Return the state of the function as it is now, for `functional`, in new arrays and numbers."""
+        return () if self.impure is None else self.impure.state()
+
     def save(self, file: File) -> None:
         """Write the program to a file; `tapegrad.save` does the same for programs in containers.
 
@@ -175,7 +212,8 @@ class Program(Listed):
         -----
         In compiled code, an array of another shape raises a `ValueError`. A `RuntimeError` is raised if Python would
         take another branch than in the trace, if a matrix cannot be factored, or if a tensor from outside the function
-        has got other memory since. Tensors from outside are else looked at in every call.
+        has got other memory since. Tensors from outside are else looked at in every call. A program with effects is
+        called as `functional` says: state comes in, and goes out.
 
         Examples
         --------
@@ -218,7 +256,7 @@ class Program(Listed):
         -----
         The function takes a pointer for each input, then one for each output; the header has their sizes, and what the
         function returns. Code is for this CPU; ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` name another. Tensors from
-        outside the traced function become constants.
+        outside the traced function become constants, but for the state of one with effects: see `functional`.
         """
         from tapegrad.program.export.c import written
 
@@ -251,6 +289,8 @@ class Program(Listed):
 
     def text(self) -> str:
         """Return the program as text that `parse` reads: all of it, constants and the shape of arguments included.
+
+        Of a program with effects that is its `functional` form.
 
         Raises
         ------

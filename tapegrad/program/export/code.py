@@ -55,12 +55,10 @@ def ways_of(programs: Sequence[Program], what: str) -> list[Way]:
     """
     if not programs:
         raise TypeError(f"{what}: the function has no program yet; {_CALL_IT}")
+    programs = [program.functional() for program in programs]
     for program in programs:
         if program.signature is None:
-            raise TypeError(
-                f"{what}: the program is a part of what a function does, e.g. one that writes to tensors from outside; "
-                "take the function that was traced, or let it return new values"
-            )
+            raise TypeError(f"{what}: the program is a part of what a function does; take the one that was traced")
         reasons = list(python_operations(program))
         if reasons:
             raise TypeError(

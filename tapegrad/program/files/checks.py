@@ -15,6 +15,7 @@ import numpy as np
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.program.batch import Batch
+from tapegrad.program.checkpoints import Checkpointed
 from tapegrad.program.files.makers import dtype_of
 from tapegrad.program.scan import Scan
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_layout, layout_of
@@ -76,7 +77,9 @@ def results_of(
     if op.family == "batch":
         return _of_batch(of_operands, attrs["batch"])
     if op.family == "scan":
-        return _of_scan(op, of_operands, attrs["scan"])
+        return _of_loop(op, of_operands, attrs["scan"] if op.name == "scan" else attrs["checkpoints"])
+    if op.family == "custom_root":
+        return _of_root(of_operands, attrs["equations"])
     if op.family == "batch_way":
         return _of_way(of_operands, attrs["outcomes"])
     key = op, tuple(of_operands), repr(attrs), tuple([_number(number, layouts, constants) for number in arrays])
@@ -201,14 +204,20 @@ def _of_batch(operands: Sequence[Layout], batch: Any) -> list[Layout]:
     return [whole.layouts[number] for number in whole.outputs]
 
 
-def _of_scan(op: Op, operands: Sequence[Layout], scan: Any) -> list[Layout]:
-    if not isinstance(scan, Scan) or op is not scan.op:
-        raise ValueError(f"scan() takes a loop of {len(operands)} operands")
-    whole = scan.whole()
+def _of_loop(op: Op, operands: Sequence[Layout], loop: Any) -> list[Layout]:
+    whole = loop.whole() if isinstance(loop, Scan | Checkpointed) else None
+    if whole is None or op is not whole.entries[0].op:
+        raise ValueError(f"{op.name}() takes a loop of {len(operands)} operands")
     for given, number in zip(operands, whole.inputs, strict=True):
         if given is not whole.layouts[number]:
-            raise ValueError(f"scan() takes {whole.layouts[number]} here, not {given}")
+            raise ValueError(f"{op.name}() takes {whole.layouts[number]} here, not {given}")
     return [whole.layouts[number] for number in whole.outputs]
+
+
+def _of_root(operands: Sequence[Layout], equations: Any) -> list[Layout]:
+    if equations is not None or not operands or operands[-1].weak or operands[-1].dtype.kind not in "fc":
+        raise ValueError("custom_root() has a root as its last operand, and no equations in files")
+    return [operands[-1]]
 
 
 def _of_way(operands: Sequence[Layout], outcomes: Any) -> list[Layout]:

@@ -15,7 +15,9 @@ import numpy as np
 
 from tapegrad.ops.parts import Part
 from tapegrad.program.batch import Batch
+from tapegrad.program.checkpoints import Checkpointed
 from tapegrad.program.files.makers import MAKERS, array_text
+from tapegrad.program.implicit import Equations
 from tapegrad.program.program import Program
 from tapegrad.program.scan import Scan
 from tapegrad.program.signature import Slot
@@ -93,13 +95,16 @@ def shown(value: Any, array: Callable[[np.ndarray], str] = array_text, names: Ma
             raise TypeError("a batch along its last dimension")
         ways = [names[id(way)] for way in value.ways] if names else []
         return f"batch(({', '.join(ways)},), {shown(value.mapped)}, {value.flags})"
+    if kind is Equations:  # functions of Python: a program from a file has the root, and no derivative of it
+        return "None"
     if kind is Scan:
-        if value.slots:
-            raise TypeError("a loop whose turns are computed again, for less memory")
         programs = [names[id(own)] for own in parts_of(value)] if names else []
         options = [value.counts, value.length, value.reverse, value.counted, value.kept]
         examples = tuple([np.array(own, order="C") for own in value.examples])
-        return f"scan(({', '.join(programs)},), {several(options)}, {shown(examples, array)})"
+        more = f", {value.slots}" if value.slots else ""
+        return f"scan(({', '.join(programs)},), {several(options)}, {shown(examples, array)}{more})"
+    if kind is Checkpointed:
+        return f"back({several((value.scan, value.kept, value.back, value.slots))})"
     raise TypeError(
         f"a {kind.__module__}.{kind.__qualname__}{_of_name(value)}, which is no number, string or container"
     )
@@ -109,6 +114,8 @@ def parts_of(value: Any) -> Sequence[Program]:
     """Return the programs that are parts of an attribute."""
     if isinstance(value, Scan):
         return [value.body] if value.condition is None else [value.body, value.condition]
+    if isinstance(value, Checkpointed):
+        return [*parts_of(value.scan), *parts_of(value.back)]
     return value.ways if isinstance(value, Batch) else ()
 
 

@@ -14,12 +14,14 @@ import numpy as np
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.parts import Part
 from tapegrad.program.batch import Batch, batch_of
+from tapegrad.program.checkpoints import Checkpointed, checkpointed
 from tapegrad.program.program import Program
 from tapegrad.program.scan import Scan, scan_of
 
 __all__ = ["MAKERS", "array_text", "dtype_of"]
 
 _FEW: Final = 8  # elements of an array that are written as numbers
+_MOST_TURNS: Final = 1 << 31  # of a loop back
 _DTYPES: Final[Mapping[Any, np.dtype]] = {np.dtype(own).name: np.dtype(own) for own in TORCH_NAMES}
 
 
@@ -104,7 +106,7 @@ def _batch(ways: tuple[Program, ...], mapped: tuple[bool, ...], flags: bool) -> 
 
 
 def _scan(
-    programs: Any, counts: Any, length: Any, reverse: Any, counted: Any, kept: Any, examples: Any
+    programs: Any, counts: Any, length: Any, reverse: Any, counted: Any, kept: Any, examples: Any, slots: Any = 0
 ) -> Scan:  # fmt: skip
     if (
         type(programs) is not tuple
@@ -139,8 +141,31 @@ def _scan(
     layouts = [(own.shape, own.dtype) for own in given]
     if type(examples) is not tuple or [(own.shape, own.dtype) for own in examples] != layouts:
         raise ValueError("the examples of a turn are like its inputs")
-    options = {"reverse": reverse, "counted": counted, "kept": kept, "condition": next(iter(conditions), None)}
-    return scan_of(body, counts, length, examples, **options)
+    if type(slots) is not int or not 0 <= slots < _MOST_TURNS or (slots and kept):
+        raise ValueError("a loop keeps values for its rule, or computes them again from some checkpoints")
+    options = {"reverse": reverse, "counted": counted, "kept": kept, "slots": slots}
+    return scan_of(body, counts, length, examples, condition=next(iter(conditions), None), **options)
+
+
+def _back(scan: Any, kept: Any, back: Any, slots: Any) -> Checkpointed:
+    if not isinstance(scan, Scan) or not isinstance(back, Scan):
+        raise ValueError("a loop back has two loops, that of the turns and that back")
+    if any(own.condition is not None or own.kept or own.slots for own in (scan, back)):
+        raise ValueError("the loops of a loop back have numbers of turns, and keep nothing")
+    if (scan.length, scan.counted) != (back.length, back.counted) or scan.reverse is back.reverse:
+        raise ValueError("a loop back has as many turns as the loop, in the other order")
+    if type(kept) is not tuple or not all(type(own) is int and 0 <= own < scan.n_carried for own in kept):
+        raise ValueError(f"a loop back takes some of {scan.n_carried} carried values, not {kept}")
+    if type(slots) is not int or not 0 < slots <= min(scan.length or _MOST_TURNS, _MOST_TURNS):
+        raise ValueError(f"a loop back has a checkpoint, and no more than turns; not {slots}")
+    takes, gives = [[own.body.layouts[number] for number in own.body.inputs] for own in (scan, back)]
+    (n_consts, n_rows, _), (n_given, n_taken, _) = scan.counts, back.counts
+    consts, rows, carried = takes[:n_consts], takes[n_consts : n_consts + n_rows], takes[n_consts + n_rows :]
+    given, taken = gives[:n_given], gives[n_given : n_given + n_taken]
+    wanted = [*rows, *[carried[own] for own in kept]]
+    if given[: len(consts)] != consts or taken[: len(wanted)] != wanted:
+        raise ValueError("a turn back takes what the turn takes, and the carried values that it was given")
+    return checkpointed(scan, kept, back, slots)
 
 
 MAKERS: Final[dict[str, Callable[..., Any]]] = {
@@ -153,4 +178,5 @@ MAKERS: Final[dict[str, Callable[..., Any]]] = {
     "named": _named,
     "batch": _batch,
     "scan": _scan,
+    "back": _back,
 }

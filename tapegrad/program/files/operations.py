@@ -9,6 +9,8 @@ import tapegrad.program.batched  # noqa: F401  # installs how batches compute
 from tapegrad.ops.table.loading import built_in, load_all
 from tapegrad.ops.table.op import Op
 from tapegrad.program.batch import batch_op, takes_way_op
+from tapegrad.program.checkpoints import Checkpointed, back_op
+from tapegrad.program.implicit import root_op
 from tapegrad.program.program import detach_op
 from tapegrad.program.scan import Scan
 
@@ -28,6 +30,10 @@ def operation(name: str, n_operands: int, n_results: int, attrs: Mapping[str, An
     op: Op | None
     if name == "scan" and isinstance(attrs.get("scan"), Scan):
         op = attrs["scan"].op
+    elif name == "scan_back" and isinstance(attrs.get("checkpoints"), Checkpointed):
+        op = back_op(n_operands, n_results)
+    elif name == "custom_root":
+        op = root_op(n_operands)
     elif name == "vmap":
         op = batch_op(n_operands, n_results)
     else:

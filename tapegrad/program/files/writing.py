@@ -19,7 +19,7 @@ MAIN: Final = "program"
 
 
 def text_of(program: Program, array: Callable[[np.ndarray], str] = array_text) -> str:
-    """Return the text of a program.
+    """Return the text of a program; with effects, that of its pure form.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def text_of(program: Program, array: Callable[[np.ndarray], str] = array_text) -
     TypeError
         If a Python function is a part of it.
     """
-    writer = _Writer(array)
+    program, writer = program.functional(), _Writer(array)
     writer.define(program, MAIN)
     return "\n".join([HEAD, *writer.lines, *writer.signature(program), ""])
 
@@ -78,7 +78,7 @@ class _Writer:
 
     def _line(self, program: Program, entry: Entry, names: dict[int, str]) -> str:
         op = entry.op
-        if not op.file and op not in (detach_op, takes_way_op) and op.family not in ("batch", "scan"):
+        if not op.file and op not in (detach_op, takes_way_op) and op.family not in ("batch", "scan", "custom_root"):
             raise TypeError(f"{_title(program)} calls {op.name}(), an operation of Python functions of the user")
         attrs = []
         for name, value in entry.attrs.items():
