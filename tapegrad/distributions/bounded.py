@@ -136,7 +136,8 @@ class Beta(Distribution, concentration1=constraints.positive, concentration0=con
 
     @property
     def _both(self) -> Tensor:
-        return stack([self.concentration1, self.concentration0], -1)
+        both: Tensor = stack([self.concentration1, self.concentration0], -1)
+        return both
 
     @property
     def mean(self) -> Tensor:

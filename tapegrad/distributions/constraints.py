@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.modes import no_grad
 from tapegrad.tensor import Tensor
 
 __all__ = [
@@ -25,8 +24,8 @@ class Constraint:
 
     Parameters
     ----------
-    text : str
-        What `repr` shows.
+    text : str or callable
+        What `repr` shows; a function makes it when it is asked for, since bounds may be large tensors.
     holds : callable, optional
         From a tensor to truth values; of these, each for `event_dim` dimensions of the tensor. Without one the
         set depends on other values, and nothing is checked.
@@ -43,7 +42,7 @@ class Constraint:
 
     def __init__(
         self,
-        text: str,
+        text: str | Callable[[], str],
         holds: Callable[[Tensor], Any] | None = None,
         event_dim: int = 0,
         is_discrete: bool = False,
@@ -61,12 +60,11 @@ class Constraint:
         """
         if self._holds is None:
             raise ValueError("Cannot determine validity of dependent constraint")
-        with no_grad():
-            result: Tensor = self._holds(value)
-            return result
+        result: Tensor = self._holds(value.detach())
+        return result
 
     def __repr__(self) -> str:
-        return self._text
+        return self._text if isinstance(self._text, str) else self._text()
 
 
 def is_dependent(constraint: Constraint) -> bool:
@@ -74,8 +72,12 @@ def is_dependent(constraint: Constraint) -> bool:
     return constraint._holds is None
 
 
-def _bounds(name: str, **bounds: Any) -> str:
-    return f"{name}({', '.join([f'{key}={value}' for key, value in bounds.items()])})"
+def _bounds(name: str, **bounds: Any) -> Callable[[], str]:
+    return lambda: f"{name}({', '.join([f'{key}={value}' for key, value in bounds.items()])})"
+
+
+def _is_whole(value: Tensor) -> Any:
+    return True if value.dtype.kind in "iub" else value % 1 == 0
 
 
 def greater_than(lower_bound: Any) -> Constraint:
@@ -109,13 +111,13 @@ def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
     """Integers, of any dtype, from one bound to another."""
     text = _bounds("IntegerInterval", lower_bound=lower_bound, upper_bound=upper_bound)
     return Constraint(
-        text, lambda value: (value % 1 == 0) & (value >= lower_bound) & (value <= upper_bound), is_discrete=True
+        text, lambda value: (value >= lower_bound) & (value <= upper_bound) & _is_whole(value), is_discrete=True
     )
 
 
 def _integers_from(lower_bound: int) -> Constraint:
     text = _bounds("IntegerGreaterThan", lower_bound=lower_bound)
-    return Constraint(text, lambda value: (value % 1 == 0) & (value >= lower_bound), is_discrete=True)
+    return Constraint(text, lambda value: (value >= lower_bound) & _is_whole(value), is_discrete=True)
 
 
 def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> Constraint:

@@ -37,7 +37,10 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     dtypes = (value.dtype for value in values if isinstance(value, (Tensor, np.ndarray)))
     dtype = next(dtypes, default_dtype())
     tensors = [as_tensor(value, dtype) if isinstance(value, Number) else as_tensor(value) for value in values]
-    return tuple(broadcast_tensors(*tensors)) if len(tensors) > 1 else tuple(tensors)
+    shape = max((own.shape for own in tensors), key=len)
+    if any(own.shape not in (shape, ()) for own in tensors):
+        return tuple(broadcast_tensors(*tensors))
+    return tuple([own if own.shape == shape else own.expand(shape) for own in tensors])
 
 
 def sum_rightmost(value: Tensor, dims: int) -> Tensor:
