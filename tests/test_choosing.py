@@ -309,3 +309,21 @@ def test_no_label_is_read_out_of_bounds(label: int) -> None:
     if label > 0:
         with pytest.raises(RuntimeError, match="out of range"):
             tg.nn.functional.multilabel_margin_loss(x, tg.tensor([[0, 1, 2], [0, label, 1]]))
+
+
+@pytest.mark.parametrize("reduce", ["prod", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_kernels_of_what_is_combined_are_the_rule(reduce: str, include_self: bool) -> None:
+    """Ties, zeros, nan and infinities; the cotangent of x is added to one that is there."""
+    rng = np.random.default_rng(0)
+    for dim, shape, index_shape in ((0, (4,), (9,)), (0, (3, 4), (5, 4)), (1, (2, 3, 2), (2, 6, 2))):
+        values = np.array([-1.0, 0.0, 2.0, 2.0, np.nan, np.inf])
+        x, source = (tg.tensor(rng.choice(values, own), requires_grad=True) for own in (shape, index_shape))
+        index, ct = tg.tensor(rng.integers(0, shape[dim], index_shape)), tg.tensor(rng.normal(size=shape))
+        with np.errstate(all="ignore"):
+            y = tg.scatter_reduce(x, dim, index, source, reduce, include_self=include_self)
+            total = (y * ct).sum() + x.sum()
+            expected = tg.autograd.grad(total, (x, source), create_graph=True)
+            found = tg.autograd.grad(total, (x, source))
+        for own, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(own.numpy(), other.detach().numpy(), rtol=1e-12)

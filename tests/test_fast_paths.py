@@ -35,7 +35,6 @@ NO_KERNEL = {
     "recurrence",
     "resized",
     "rfftn",
-    "scatter_reduce",
     "cross",
     # Rules that are one call of a kernel; that of an LSTM serves several results.
     "gru_steps",
@@ -123,6 +122,7 @@ WITHOUT_KERNEL = {
     "median_of_all": {1: (0,)},  # nan may be left out
     "gather": {3: (0,)},  # no dimension
     "scatter_add": {2: (2,)},  # fewer indices than elements along another dimension
+    "scatter_reduce": {6: (0, 2), 9: (0, 2)},  # the same
     "vector_norm": dict.fromkeys((4, 6, 7, 8, 9, 10), (0,)),  # other orders; dimensions apart
     "euclidean_distances": {1: (0, 1), 2: (0, 1)},  # batches; no element
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.ops.arithmetic import add, mul, where
-from tapegrad.ops.broadcasting import expand
+from tapegrad.ops.broadcasting import contiguous, expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.gather import indices_of, out_of_bounds
 from tapegrad.ops.index_arrays import added_up, taken, written
@@ -287,5 +287,5 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
     x, place, indices = _bound("index_reduce", input, dim, index, IndexError, "index out of range in self")
     values = _source("index_reduce", x, place, indices, source, RuntimeError)
     shape = tuple(-1 if at == place else 1 for at in range(x.ndim))
-    places = expand(reshape(indices, shape), values.shape)
+    places = contiguous(expand(reshape(indices, shape), values.shape))
     return _as_given(scatter_reduce(x, place, places, values, reduce, include_self=include_self), input)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.forward import chosen
 from tapegrad.kernels.chosen import FIRST, scatter_step
+from tapegrad.kernels.reduced import scatter_reduce_step
 from tapegrad.ops.arithmetic import div
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.gather import INDEX, PICK, check_range, check_shapes, indices_of, narrowed
@@ -238,7 +239,7 @@ _scatter_reduce = _scattering(
         Sample(one.shapes, {**one.attrs, "reduce": way, "include_self": includes}, one.values)
         for way in ("amax", "prod", "amin") for includes in (True, False)
         for one in _SCATTER_SAMPLES[: 3 if way == "prod" else 2]
-    ), ("reduce", "include_self"), kinks=(KINKS[0], *KINKS[3:]),
+    ), ("reduce", "include_self"), kinks=(KINKS[0], *KINKS[3:]), step=scatter_reduce_step,
 )  # fmt: skip
 
 

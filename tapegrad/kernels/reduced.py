@@ -1,0 +1,206 @@
+"""Kernels of what `scatter_reduce` combined: each of two steps is two kernels, with scratch memory between them.
+
+Indices and shapes are those of `tapegrad.kernels.chosen`; behind them the geometry says whether the elements count that
+were there. The first kernel takes the cotangent twice, x, the indices, the source and the result, and writes for each
+element of the result what those that it was made of need. The second kernel finds the scratch memory and the target in
+place of the cotangents, and the others where they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapegrad.compiler.cache import address_of
+from tapegrad.compiler.elements import as_pointer, load, store
+from tapegrad.compiler.intrinsics import get
+from tapegrad.kernels.chosen import chosen_address, chosen_geometry, has_kernel
+from tapegrad.kernels.structural import zeroed_step
+from tapegrad.recording.steps import ARRAY, CT, Step
+from tapegrad.tape.layout import dtype_name
+
+if TYPE_CHECKING:
+    from tapegrad.recording.plan import Plan
+
+_ARRAYS = "x", "indices", "source", "out"
+
+
+def _are_equal(x: Any, y: Any) -> Any:
+    return x == y or (x != x and y != y)
+
+
+def _place(indices: Any, at: int, n: int, inner: int, length: int) -> int:
+    """Return the element that an index chooses; -1 if there is none."""
+    index = load(indices, at)
+    return (at // (n * inner) * length + index) * inner + at % inner if index >= 0 and index < length else -1
+
+
+def _shares(dtype: str) -> Callable[[int, int, int], int]:
+    """Return the first kernel of extrema: the cotangent's share of each element that is the extremum."""
+    kind, are_equal, place_of = np.dtype(dtype).type, _are_equal, _place
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        n, inner, length = get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        ct, x, indices = (
+            as_pointer(get(args, 0), dtype),
+            as_pointer(get(args, 2), dtype),
+            as_pointer(get(args, 3), "int64"),
+        )
+        source, out, share = (
+            as_pointer(get(args, 4), dtype),
+            as_pointer(get(args, 5), dtype),
+            as_pointer(get(args, 6), dtype),
+        )
+        count, total = get(geometry, 1) * n * inner, get(geometry, 1) * length * inner
+        for k in range(total):
+            store(share, k, kind(1) if are_equal(load(x, k), load(out, k)) else kind(0))
+        for turn in range(get(geometry, 5), 2):  # turn 0 leaves out what was there
+            for at in range(count):
+                place = place_of(indices, at, n, inner, length)
+                if place >= 0 and turn == 0:
+                    store(share, place, kind(0))
+                elif place >= 0 and are_equal(load(source, at), load(out, place)):
+                    store(share, place, load(share, place) + kind(1))
+        for k in range(total):
+            store(share, k, load(ct, k) / load(share, k))
+        return 0
+
+    return kernel
+
+
+def _of_x_in_extrema(dtype: str) -> Callable[[int, int, int], int]:
+    kind, are_equal = np.dtype(dtype).type, _are_equal
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        share, target = as_pointer(get(args, 0), dtype), as_pointer(get(args, 1), dtype)
+        x, out = as_pointer(get(args, 2), dtype), as_pointer(get(args, 5), dtype)
+        for k in range(get(geometry, 1) * get(geometry, 4) * get(geometry, 3)):
+            own = load(share, k) if are_equal(load(x, k), load(out, k)) else kind(0)
+            store(target, k, load(target, k) + own if accumulate else own)
+        return 0
+
+    return kernel
+
+
+def _of_source_in_extrema(dtype: str) -> Callable[[int, int, int], int]:
+    kind, are_equal, place_of = np.dtype(dtype).type, _are_equal, _place
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        n, inner, length = get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        share, target = as_pointer(get(args, 0), dtype), as_pointer(get(args, 1), dtype)
+        indices, source = as_pointer(get(args, 3), "int64"), as_pointer(get(args, 4), dtype)
+        out = as_pointer(get(args, 5), dtype)
+        for at in range(get(geometry, 1) * n * inner):
+            place, own = place_of(indices, at, n, inner, length), kind(0)
+            if place >= 0 and are_equal(load(source, at), load(out, place)):
+                own = load(share, place)
+            store(target, at, load(target, at) + own if accumulate else own)
+        return 0
+
+    return kernel
+
+
+def _others(dtype: str) -> Callable[[int, int, int], int]:
+    """Return the first kernel of products: behind one another, ct * out, and ct times all factors but the only zero."""
+    kind, place_of = np.dtype(dtype).type, _place
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        n, inner, length = get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        ct, x, indices = (
+            as_pointer(get(args, 0), dtype),
+            as_pointer(get(args, 2), dtype),
+            as_pointer(get(args, 3), "int64"),
+        )
+        source, out, scratch = (
+            as_pointer(get(args, 4), dtype),
+            as_pointer(get(args, 5), dtype),
+            as_pointer(get(args, 6), dtype),
+        )
+        total, zero, one = get(geometry, 1) * length * inner, kind(0), kind(1)
+        for k in range(total):
+            store(scratch, k, one if load(x, k) == zero else zero)  # how many zeros there are
+            store(scratch, total + k, one if load(x, k) == zero else load(x, k))
+        for turn in range(get(geometry, 5), 2):
+            for at in range(get(geometry, 1) * n * inner):
+                place = place_of(indices, at, n, inner, length)
+                if place >= 0 and turn == 0:
+                    store(scratch, place, zero)
+                    store(scratch, total + place, one)
+                elif place >= 0 and load(source, at) == zero:
+                    store(scratch, place, load(scratch, place) + one)
+                elif place >= 0:
+                    store(scratch, total + place, load(scratch, total + place) * load(source, at))
+        for k in range(total):
+            others = load(ct, k) * load(scratch, total + k) if load(scratch, k) == one else zero
+            store(scratch, k, load(ct, k) * load(out, k))
+            store(scratch, total + k, others)
+        return 0
+
+    return kernel
+
+
+def _of_x_in_products(dtype: str) -> Callable[[int, int, int], int]:
+    kind = np.dtype(dtype).type
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        scratch, target = as_pointer(get(args, 0), dtype), as_pointer(get(args, 1), dtype)
+        x, total = as_pointer(get(args, 2), dtype), get(geometry, 1) * get(geometry, 4) * get(geometry, 3)
+        for k in range(total):
+            value = load(x, k)
+            own = load(scratch, total + k) if value == kind(0) else load(scratch, k) / value
+            store(target, k, load(target, k) + own if accumulate else own)
+        return 0
+
+    return kernel
+
+
+def _of_source_in_products(dtype: str) -> Callable[[int, int, int], int]:
+    kind, place_of = np.dtype(dtype).type, _place
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        n, inner, length = get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        scratch, target = as_pointer(get(args, 0), dtype), as_pointer(get(args, 1), dtype)
+        indices, source = as_pointer(get(args, 3), "int64"), as_pointer(get(args, 4), dtype)
+        total = get(geometry, 1) * length * inner
+        for at in range(get(geometry, 1) * n * inner):
+            place, own = place_of(indices, at, n, inner, length), kind(0)
+            if place >= 0:
+                value = load(source, at)
+                own = load(scratch, total + place) if value == kind(0) else load(scratch, place) / value
+            store(target, at, load(target, at) + own if accumulate else own)
+        return 0
+
+    return kernel
+
+
+_KERNELS = {
+    "shares": _shares, "extrema-x": _of_x_in_extrema, "extrema-source": _of_source_in_extrema,
+    "others": _others, "products-x": _of_x_in_products, "products-source": _of_source_in_products,
+}  # fmt: skip
+
+
+@cache
+def _address(name: str, dtype: str) -> int:
+    return address_of(f"scatter-reduce-{name}-{dtype}", _KERNELS[name](dtype))
+
+
+def scatter_reduce_step(plan: Plan, operand: int) -> Step | None:
+    """Return the step of an operand of scatter_reduce."""
+    x, indices, source = plan.layouts
+    geometry = chosen_geometry(x, indices, plan.attrs["dim"])
+    if geometry is None or not x.ndim or not x.size or not has_kernel(*plan.layouts) or source.shape != indices.shape:
+        return None
+    dtype, is_product = dtype_name(x.dtype), plan.attrs["reduce"] == "prod"
+    if x.dtype.kind == "c":
+        return None
+    if operand == 0 and not plan.attrs["include_self"]:  # an element to which nothing came is its own
+        places = [(CT, 0), (ARRAY, plan.position("indices"))]
+        return zeroed_step(x, partial(chosen_address, "left-out-along", dtype), [*geometry, x.nbytes], places)
+    geometry.append(int(plan.attrs["include_self"]))
+    first = partial(_address, "others" if is_product else "shares", dtype)
+    second = partial(_address, f"{'products' if is_product else 'extrema'}-{'source' if operand else 'x'}", dtype)
+    sources = [(CT, 0), (CT, 0), *[plan.source(name) for name in _ARRAYS]]
+    return Step(first, geometry, sources, reduce_to=(second, geometry), scratch=x.nbytes * (2 if is_product else 1))
