@@ -19,7 +19,7 @@ from tapegrad.func.trees import flatten, rebuild, structure, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.program.effects import Outside, Postponed
-from tapegrad.program.entry import Dispatch, Input, Output, make_entry
+from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
 from tapegrad.program.limits import limited
 from tapegrad.program.names import paths_of
 from tapegrad.program.numpy_random import noticed_draws
@@ -29,7 +29,6 @@ from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
 from tapegrad.program.version import Version
-from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 #: How many programs a function may have for one signature: one for each way through its branches.
@@ -56,11 +55,18 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any], memory: int | None = None) -> None:
         self._limit = memory
-        functools.update_wrapper(self, function)  # type: ignore[arg-type]  # `__call__` stands in each one's class
+        names = functools.WRAPPER_UPDATES if isinstance(function, types.FunctionType) else ()  # not of modules
+        functools.update_wrapper(self, function, updated=names)  # type: ignore[arg-type]  # `__call__` stands in its class
         self.function = function
         _dispatches.add(self._dispatch)
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._refused: list[Runner] = []  # for `explain`
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the function has, if that is a module: its parameters, `train`, `state_dict`."""
+        if name.startswith("__") or name == "function":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return getattr(self.function, name)
 
     def __reduce__(self) -> Any:
         """Pickle by the function, which is traced anew there: by its name, if a decorator gave it to the function."""
@@ -151,7 +157,7 @@ class Compiled:
         wanted, kinds, count = list(leaves), [], 0
         for place, leaf in enumerate(leaves):
             if isinstance(leaf, _VALUES):
-                kind = _kind(leaf, layouts[count])
+                kind = argument_kind(leaf, layouts[count])
                 if kind is None:
                     return
                 wanted[place] = Input(kind, layouts[count])
@@ -278,20 +284,14 @@ def _forget_variants() -> None:
 dtypes.on_change.append(_forget_variants)
 
 
-def _kind(leaf: Any, layout: Layout) -> type | None:
-    """Return which arguments a compiled entry takes in the place of this one; None if it takes no such ones."""
-    kind: type = leaf.__class__
-    if kind is np.ndarray or issubclass(kind, Tensor):
-        return kind
-    if kind is float or kind is complex:
-        return kind if layout.dtype == kind else None
-    return np.ndarray if isinstance(leaf, np.generic) else None
-
-
 _VALUES: Final = (Tensor, np.ndarray, np.generic, float, complex)
 
 
-def compile(function: Callable[..., Any] | None = None, *, memory: int | None = None) -> Any:
+def compile(
+    function: Callable[..., Any] | None = None, *, memory: int | None = None, disable: bool = False,
+    fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None, mode: str | None = None,
+    options: dict[str, Any] | None = None,
+) -> Any:  # fmt: skip
     """Compile a function of tensors, arrays and numbers to machine code.
 
     The function is called once with the arguments of its first call, and all its operations are written down: a
@@ -308,6 +308,10 @@ def compile(function: Callable[..., Any] | None = None, *, memory: int | None = 
         How many bytes each loop by `tapegrad.func.scan`, `while_loop` or `fori_loop` may keep for its derivative. A
         loop that would keep more keeps what some turns were given, and computes the turns between again: as few as can
         be for so many checkpoints.
+    disable : bool
+        Return the function as it is.
+    fullgraph, dynamic, backend, mode, options
+        PyTorch's choices of how to compile, of no effect: there is one way, in which a function is one program.
 
     Returns
     -------
@@ -337,5 +341,7 @@ def compile(function: Callable[..., Any] | None = None, *, memory: int | None = 
     if memory is not None and memory < 0:
         raise ValueError(f"compile: memory must be a number of bytes, got {memory!r}")
     if function is None:
-        return functools.partial(compile, memory=memory)
+        return functools.partial(compile, memory=memory, disable=disable)
+    if disable:
+        return function
     return Compiled(function, memory)
