@@ -6,23 +6,24 @@ from typing import TYPE_CHECKING
 
 from numpy import dtype as dtype
 
+from tapegrad import _version as version
 from tapegrad import autograd, backends, cuda, fft, linalg, nn, optim, special, utils
 from tapegrad._version import __version__
 from tapegrad.autograd import inference_mode
 from tapegrad.backends import accelerator
 from tapegrad.devices import device, get_default_device, set_default_device
 from tapegrad.dtypes import (
-    bool as bool,
-)
-from tapegrad.dtypes import (
+    bfloat16,
     bool_,
     cdouble,
     cfloat,
     complex64,
     complex128,
     double,
+    float16,
     float32,
     float64,
+    half,
     int8,
     int16,
     int32,
@@ -31,6 +32,9 @@ from tapegrad.dtypes import (
     set_default_dtype,
     short,
     uint8,
+)
+from tapegrad.dtypes import (
+    bool as bool,
 )
 from tapegrad.dtypes import default_dtype as get_default_dtype
 from tapegrad.dtypes import (
@@ -83,15 +87,16 @@ __all__ = [
     # compiling ahead of time; measuring
     "warmup", "profile",
     # namespaces
-    "accelerator", "backends", "cuda", "distributed", "distributions", "fft", "func", "linalg", "nn", "optim", "random",
-    "scipy", "special", "utils", "vmap",
+    "accelerator", "amp", "autocast", "backends", "cuda", "distributed", "distributions", "fft", "func", "jit", "linalg",
+    "nn", "optim", "random", "scipy", "special", "utils", "version", "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
-    "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",
+    "float16", "half", "bfloat16", "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",
     "__version__",
 ]  # fmt: skip
 if TYPE_CHECKING:
-    from tapegrad import distributed, distributions, func, random, scipy
+    from tapegrad import amp, distributed, distributions, func, jit, random, scipy
+    from tapegrad.amp import autocast
     from tapegrad.autograd.anomaly import set_anomaly_enabled
     from tapegrad.autograd.profiling import profile
     from tapegrad.func import vmap
@@ -107,12 +112,13 @@ else:
     __all__ += list(_functions())
 
     # What many programs do not use: those are not to wait for it at import.
-    _MODULES = ("distributed", "distributions", "func", "random", "scipy")
+    _MODULES = ("amp", "distributed", "distributions", "func", "jit", "program", "random", "scipy", "testing")
     _LATER = {
         "compile": "tapegrad.program",
         "profile": "tapegrad.autograd.profiling",
         "set_anomaly_enabled": "tapegrad.autograd.anomaly",
         "vmap": "tapegrad.func",
+        "autocast": "tapegrad.amp",
         **dict.fromkeys(("TypedStorage", "UntypedStorage"), "tapegrad.ops.storages"),
         "set_default_tensor_type": "tapegrad.ops.legacy_tensors",
     }
@@ -122,7 +128,14 @@ else:
             return import_module(f"tapegrad.{name}")
         if name in _LATER:
             return getattr(import_module(_LATER[name]), name)
-        return _find(name)
+        try:
+            return _find(name)
+        except AttributeError:
+            from tapegrad.ops.native_forms import form
+
+            if (function := form(name)) is None:
+                raise
+            return function
 
 
 def __dir__() -> list[str]:

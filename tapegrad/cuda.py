@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from tapegrad.devices import not_here
 
-__all__ = ["current_device", "device_count", "empty_cache", "get_device_name", "is_available", "manual_seed",
-           "manual_seed_all", "synchronize"]  # fmt: skip
+__all__ = ["current_device", "device_count", "empty_cache", "get_device_name", "is_available",
+           "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
+           "max_memory_reserved", "memory_allocated", "memory_reserved", "synchronize"]  # fmt: skip
 
 
 def is_available() -> bool:
@@ -32,6 +35,20 @@ def device_count() -> int:
     0
     """
     return 0
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Return 0; `tapegrad.memory_allocated` is for the memory of the CPU."""
+    return 0
+
+
+memory_reserved = max_memory_allocated = max_memory_reserved = memory_allocated
+is_initialized = is_available
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Return False."""
+    return False
 
 
 def manual_seed(seed: int) -> None:
@@ -107,3 +124,11 @@ def get_device_name(device: Any = None) -> str:
     AssertionError
     """
     raise not_here("cuda")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":  # PyTorch's older place of it, where the device goes without saying
+        from tapegrad.amp import GradScaler, autocast
+
+        return SimpleNamespace(autocast=partial(autocast, "cuda"), GradScaler=partial(GradScaler, "cuda"))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -23,6 +23,25 @@ int32 = int = np.dtype(np.int32)
 int64 = long = np.dtype(np.int64)
 bool_ = bool = np.dtype(np.bool_)
 
+
+class _Half:
+    """The name of a dtype that there is not: programs name it beside others, and may never use it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Raise TypeError: what NumPy asks for when it makes a dtype of this."""
+        raise TypeError(f"can't make a tensor of dtype {self._name}: there is no half precision; use float32")
+
+
+float16 = half = _Half("float16")
+bfloat16 = _Half("bfloat16")
+
 _default_dtype: np.dtype = np.dtype(np.float64)
 _ALLOWED = {dtype: dtype for dtype in (float32, float64, complex64, complex128, bool, int8, int16, int32, int64, uint8)}
 

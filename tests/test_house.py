@@ -26,6 +26,7 @@ ORDER = [
     {"sweep"},
     {"autograd"},
     {"ops"},
+    {"amp", "jit"},
     {"linalg", "fft", "special", "cuda", "backends", "data", "func", "random"},
     {"nn"},
     {"optim", "utils", "distributions"},

@@ -235,7 +235,7 @@ def test_defaults_of_functions_in_python_are_those_of_torch(module: str) -> None
         (tg, "log_sum_exp", "did you mean tapegrad.logsumexp?"),
         (tg.nn.functional, "cross_entrpy", "did you mean tapegrad.nn.functional.cross_entropy?"),
         (tg, "xpu", "tapegrad computes on the CPU only"),
-        (tg, "exp_", "it is a method of tensors: x.exp_(...)"),
+        (tg, "backward", "it is a method of tensors: x.backward(...)"),
         (tg, "cudnn_convolution", "it is internal to PyTorch"),
         (tg.nn.functional, "max_pool2d_with_indices", "use return_indices=True"),
         (tg, "frobnicate", "docs/reference/ops.md lists what there is"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,23 @@ from tapegrad.ops.creation import tensor
 from tapegrad.ops.fill import empty
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
+
+
+class _Kind:
+    """A function that makes tensors of a dtype, and of which those are instances."""
+
+    def __init__(self, call: Callable[..., Tensor], dtype: str) -> None:
+        functools.update_wrapper(self, call)
+        self._call, self._dtype = call, dtype
+
+    def __call__(self, *data: Any) -> Tensor:
+        return self._call(*data)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == self._dtype
+
+    def __repr__(self) -> str:
+        return f"<class 'tapegrad.{self.__name__}'>"  # type: ignore[attr-defined]
 
 
 def _legacy(name: str, dtype: str) -> Callable[..., Tensor]:
@@ -35,7 +53,7 @@ def _legacy(name: str, dtype: str) -> Callable[..., Tensor]:
     >>> tg.{name}([1, 2]).dtype
     dtype('{dtype}')
     """
-    return call
+    return _Kind(call, dtype)
 
 
 FloatTensor = public()(_legacy("FloatTensor", "float32"))

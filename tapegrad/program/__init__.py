@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tapegrad.program.compiled import Compiled, compile
+from tapegrad.program.compiled import Compiled
+from tapegrad.program.decorator import compile
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.program.trace import TracingError
 

@@ -19,7 +19,7 @@ from tapegrad.func.trees import flatten, rebuild, structure, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.program.effects import Outside, Postponed
-from tapegrad.program.entry import Dispatch, Input, Output, make_entry
+from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
 from tapegrad.program.functional import Functional
 from tapegrad.program.limits import limited
 from tapegrad.program.names import paths_of
@@ -30,7 +30,6 @@ from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
 from tapegrad.program.version import Version
-from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 #: How many programs a function may have for one signature: one for each way through its branches.
@@ -64,11 +63,18 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any], memory: int | None = None) -> None:
         self._limit = memory
-        functools.update_wrapper(self, function)  # type: ignore[arg-type]  # `__call__` stands in each one's class
+        names = functools.WRAPPER_UPDATES if isinstance(function, types.FunctionType) else ()  # not of modules
+        functools.update_wrapper(self, function, updated=names)  # type: ignore[arg-type]  # `__call__` stands in its class
         self.function = function
         _dispatches.add(self._dispatch)
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._refused: list[Runner] = []  # for `explain`
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the function has, if that is a module: its parameters, `train`, `state_dict`."""
+        if name.startswith("__") or name == "function":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return getattr(self.function, name)
 
     def __reduce__(self) -> Any:
         """Pickle by the function, which is traced anew there: by its name, if a decorator gave it to the function."""
@@ -159,7 +165,7 @@ class Compiled:
         wanted, kinds, count = list(leaves), [], 0
         for place, leaf in enumerate(leaves):
             if isinstance(leaf, _VALUES):
-                kind = _kind(leaf, layouts[count])
+                kind = argument_kind(leaf, layouts[count])
                 if kind is None:
                     return
                 wanted[place] = Input(kind, layouts[count])
@@ -293,64 +299,4 @@ def _forget_variants() -> None:
 dtypes.on_change.append(_forget_variants)
 
 
-def _kind(leaf: Any, layout: Layout) -> type | None:
-    """Return which arguments a compiled entry takes in the place of this one; None if it takes no such ones."""
-    kind: type = leaf.__class__
-    if kind is np.ndarray or issubclass(kind, Tensor):
-        return kind
-    if kind is float or kind is complex:
-        return kind if layout.dtype == kind else None
-    return np.ndarray if isinstance(leaf, np.generic) else None
-
-
 _VALUES: Final = (Tensor, np.ndarray, np.generic, float, complex)
-
-
-def compile(function: Callable[..., Any] | None = None, *, memory: int | None = None) -> Any:
-    """Compile a function of tensors, arrays and numbers to machine code.
-
-    The function is called once with the arguments of its first call, and all its operations are written down: a
-    `tapegrad.program.Program`. From then on the program runs, and the function does not. Gradients in the function,
-    e.g. by `tapegrad.func.value_and_grad`, are a part of the program.
-
-    Parameters
-    ----------
-    function : callable
-        Takes and returns tensors, arrays and numbers, and lists, dicts and tuples of them. Floats are inputs; integers,
-        bools and strings are a part of the signature, as are shapes and dtypes: for others the function is traced
-        again. Where Python depends on values, e.g. in ``if x > 0``, there is a program for each way.
-    memory : int, optional
-        How many bytes each loop by `tapegrad.func.scan`, `while_loop` or `fori_loop` may keep for its derivative. A
-        loop that would keep more keeps what some turns were given, and computes the turns between again: as few as can
-        be for so many checkpoints.
-
-    Returns
-    -------
-    Compiled
-        Called like the function. It returns arrays if all inputs are arrays or numbers, otherwise tensors, which can
-        be differentiated.
-
-    Raises
-    ------
-    TracingError
-        When called, if a value leaves the function in a way that cannot be followed, e.g. by ``numpy()``. The message
-        names the line.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import tapegrad as tg
-    >>> @tg.compile
-    ... def f(x):
-    ...     return (tg.sin(x) * x).sum()
-    >>> float(f(np.zeros(3)))
-    0.0
-    >>> value_and_slope = tg.compile(tg.func.value_and_grad(lambda x: (x * x).sum()))
-    >>> value_and_slope(np.array([1.0, 2.0]))
-    (np.float64(5.0), array([2., 4.]))
-    """
-    if memory is not None and memory < 0:
-        raise ValueError(f"compile: memory must be a number of bytes, got {memory!r}")
-    if function is None:
-        return functools.partial(compile, memory=memory)
-    return Compiled(function, memory)

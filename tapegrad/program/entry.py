@@ -17,8 +17,10 @@ from tapegrad.program.variants import Dispatch, Variant
 from tapegrad.recording.native import load
 from tapegrad.recording.objects import with_runtime
 from tapegrad.runtime.objects import numpy_function
+from tapegrad.tape.layout import Layout
+from tapegrad.tensor import Tensor
 
-__all__ = ["Dispatch", "Input", "Output", "Variant", "make_entry"]
+__all__ = ["Dispatch", "Input", "Output", "Variant", "argument_kind", "make_entry"]
 
 _NEW_SCALAR: Final = 60  # of PyArray_Scalar in NumPy's table
 _OF_PYTHON: Final = ("PyDict_Next", "PyObject_RichCompareBool", "PyDict_New", "PyDict_SetItem")
@@ -71,3 +73,13 @@ def make_entry(
     dispatch = Dispatch(fallback, _fields())
     dispatch.variants = tuple(variants)
     return load(run, dispatch, name, doc), dispatch
+
+
+def argument_kind(leaf: Any, layout: Layout) -> type | None:
+    """Return which arguments a compiled entry takes in the place of this one; None if it takes no such ones."""
+    kind: type = leaf.__class__
+    if kind is np.ndarray or issubclass(kind, Tensor):
+        return kind
+    if kind is float or kind is complex:
+        return kind if layout.dtype == kind else None
+    return np.ndarray if isinstance(leaf, np.generic) else None

@@ -51,10 +51,8 @@ class Program(Listed):
     Examples
     --------
     >>> import tapegrad as tg
-    >>> f = tg.compile(lambda x: tg.sum(x**2))
-    >>> _ = f(tg.tensor([1.0, 2.0]))
-    >>> isinstance(f.programs[0], tg.program.Program)
-    True
+    >>> tg.program.Program.trace(lambda x: x * x, 2.0)(3.0)
+    np.float64(9.0)
     """
 
     _called: Callable[..., Any] | None = None
@@ -220,8 +218,7 @@ class Program(Listed):
         >>> import numba
         >>> import numpy as np
         >>> import tapegrad as tg
-        >>> from tapegrad.program import Program
-        >>> slope = Program.trace(tg.func.grad(lambda x: (x * x).sum()), np.ones(3)).njit
+        >>> slope = tg.program.Program.trace(tg.func.grad(lambda x: (x * x).sum()), np.ones(3)).njit
         >>> @numba.njit
         ... def descend(x):
         ...     for _ in range(100):
@@ -288,9 +285,7 @@ class Program(Listed):
         return memory_of(self)
 
     def text(self) -> str:
-        """Return the program as text that `parse` reads: all of it, constants and the shape of arguments included.
-
-        Of a program with effects that is its `functional` form.
+        """Return the program, or its `functional` form if it has effects, as text with all constants that `parse` reads.
 
         Raises
         ------

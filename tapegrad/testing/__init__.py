@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from tapegrad.testing.closeness import assert_close
 from tapegrad.testing.gradients import gradcheck, gradgradcheck
 from tapegrad.testing.report import GradcheckError
 from tapegrad.testing.tangents import jvpcheck
@@ -10,7 +11,17 @@ if TYPE_CHECKING:
     from tapegrad.testing.ops import check_op
     from tapegrad.testing.strategies import OpSample, samples, tensors
 
-__all__ = ["check_op", "gradcheck", "gradgradcheck", "jvpcheck", "GradcheckError", "tensors", "samples", "OpSample"]
+__all__ = [
+    "assert_close",
+    "check_op",
+    "gradcheck",
+    "gradgradcheck",
+    "jvpcheck",
+    "GradcheckError",
+    "tensors",
+    "samples",
+    "OpSample",
+]
 
 if not TYPE_CHECKING:
 

@@ -20,12 +20,12 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         (("mps xpu is_ipu is_maia "
          "is_mtia is_vulkan is_xla ipu mtia record_stream "
          "get_device_module is_vulkan_available"), _CPU),
-        ("half float16 bfloat16 chalf complex32 amp", "there is no half precision; use float32"),
+        ("half float16 bfloat16 chalf complex32", "there is no half precision; use float32"),
         ("uint16 uint32 uint64", "there are no unsigned integers of this length; use int64"),
         (("sparse_coo_tensor to_sparse to_dense sparse sparse_mask coalesce is_coalesced "
          "dense_dim sparse_dim indices values smm sspaddmm hsmm hspmm dsmm saddmm spmm to_padded_tensor "
          "to_mkldnn jagged"), "there are no sparse or nested tensors; use a dense one"),
-        ("jit compile export fx distributed onnx set_flush_denormal fork wait while_loop",
+        ("compile export fx onnx set_flush_denormal fork wait while_loop",
          _COMPILED),
         (("quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
          "q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points qscheme"),
