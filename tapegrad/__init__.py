@@ -87,8 +87,8 @@ __all__ = [
     # compiling ahead of time; measuring
     "warmup", "profile",
     # namespaces
-    "accelerator", "amp", "autocast", "backends", "cuda", "distributed", "distributions", "fft", "func", "jit", "linalg",
-    "nn", "optim", "random", "scipy", "special", "utils", "version", "vmap",
+    "accelerator", "amp", "autocast", "backends", "cuda", "distributed", "distributions", "fft", "func", "jit",
+    "linalg", "nn", "optim", "random", "scipy", "special", "utils", "version", "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "float16", "half", "bfloat16", "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",

@@ -65,7 +65,14 @@ class autocast:  # noqa: N801  # PyTorch's name
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether `autocast` changes what is computed on a device: never."""
+    """Return whether `autocast` changes what is computed on a device: never.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.amp.is_autocast_available("cpu")
+    False
+    """
     device_of(device_type)
     return False
 

@@ -47,7 +47,14 @@ is_initialized = is_available
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Return False."""
+    """Return False.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.cuda.is_bf16_supported()
+    False
+    """
     return False
 
 

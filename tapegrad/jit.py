@@ -27,12 +27,26 @@ def script(obj: T, *args: Any, **kwargs: Any) -> T:
 
 
 def trace(func: T, *args: Any, **kwargs: Any) -> T:
-    """Return a function or module as it is: it may do other things with other arguments than those given here."""
+    """Return a function or module as it is: it may do other things with other arguments than those given here.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.jit.trace(tg.sin, tg.zeros(1))(tg.zeros(2))
+    tensor([0., 0.])
+    """
     return func
 
 
 def annotate(the_type: Any, the_value: T) -> T:
-    """Return the value."""
+    """Return the value.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.jit.annotate(list, [1])
+    [1]
+    """
     return the_value
 
 
@@ -42,7 +56,14 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def is_scripting() -> bool:
-    """Return False."""
+    """Return False.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.jit.is_scripting()
+    False
+    """
     return False
 
 

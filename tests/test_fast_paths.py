@@ -70,6 +70,7 @@ NO_KERNEL = {
     "gamma_derivative",
     "gammainc",
     "gammaincc",
+    "gammaincinv",
     "i0",
     "i0e",
     "i1",
@@ -128,7 +129,7 @@ WITHOUT_KERNEL = {
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
 }
 # Ops of two operands whose cotangents one kernel does not compute: one is the cotangent itself, or has no kernel.
-NOT_FUSED = {"add", "sub", "remainder", "fmod", "beta", "betaln", "gammainc", "gammaincc"}
+NOT_FUSED = {"add", "sub", "remainder", "fmod", "beta", "betaln", "gammainc", "gammaincc", "gammaincinv"}
 FUSED = {op.name for op in op_table.values() if op.family == "binary" and all(map(callable, op.vjp))} - NOT_FUSED
 
 

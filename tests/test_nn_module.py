@@ -185,7 +185,7 @@ PROGRAMS = {
     "del a buffer": lambda one: changed(net(one), lambda m: delattr(m.block, "count")),
     "None for a module": lambda one: changed(net(one), lambda m: setattr(m, "block", None)),
     "None for a parameter": lambda one: changed(net(one), lambda m: setattr(m.first, "bias", None)),
-    "a module for a parameter": lambda one: changed(net(one), lambda m: setattr(m.first, "bias", one.nn.ReLU())),
+    "a module for a parameter": lambda one: changed(net(one), lambda m: setattr(m.first, "bias", one.nn.Sigmoid())),
     "a parameter for a module": lambda one: changed(
         net(one), lambda m: setattr(m, "block", one.nn.Parameter(one.ones(1)))
     ),

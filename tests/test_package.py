@@ -33,8 +33,8 @@ FOLDERS = {
 OPTIONAL = {"casadi", "graphviz", "pytensor"}
 # Programs, and plugins of pytest and of Sphinx: nothing imports them.
 NOT_IMPORTED = {
-    "build", "codespell", "expecttest", "mypy", "myst-parser", "numpydoc", "pre-commit", "pydata-sphinx-theme",
-    "pytest-xdist", "ruff", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery",
+    "build", "check-jsonschema", "codespell", "expecttest", "mypy", "myst-parser", "numpydoc", "pre-commit",
+    "pydata-sphinx-theme", "pytest-xdist", "ruff", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery",
     "sphinx-mathjax-offline", "twine",
 }  # fmt: skip
 

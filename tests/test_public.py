@@ -329,6 +329,7 @@ DERIVED = re.compile(r"Compute `\w+` in|Give the tensor the shape of what|`\w+`,
 NOT_CALLED = {
     "Tensor.cuda", "autograd.function.BackwardCFunction", "autograd.function.FunctionCtx",
     "autograd.function.InplaceFunction", "autograd.set_strong_zero", "program.Guard", "testing.OpSample",
+    "amp.custom_bwd", "amp.custom_fwd", "cuda.max_memory_allocated", "jit.Final", "jit.ignore",
 }  # fmt: skip
 
 

@@ -214,6 +214,14 @@ class IndependentTransform(Transform):
     base_transform : Transform
     reinterpreted_batch_ndims : int
     cache_size : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> rows = tg.distributions.IndependentTransform(tg.distributions.ExpTransform(), 1)
+    >>> x = tg.tensor([[0.0, 1.0], [2.0, 3.0]])
+    >>> rows.log_abs_det_jacobian(x, rows(x))
+    tensor([1., 5.])
     """
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:

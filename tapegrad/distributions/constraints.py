@@ -68,7 +68,14 @@ class Constraint:
 
 
 def is_dependent(constraint: Constraint) -> bool:
-    """Return whether a set depends on other values, so that it cannot be checked."""
+    """Return whether a set depends on other values, so that it cannot be checked.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.constraints.is_dependent(tg.distributions.constraints.positive)
+    False
+    """
     return constraint._holds is None
 
 
@@ -81,34 +88,76 @@ def _is_whole(value: Tensor) -> Any:
 
 
 def greater_than(lower_bound: Any) -> Constraint:
-    """Numbers above a bound."""
+    """Numbers above a bound.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.constraints.greater_than(0).check(tg.tensor([0.0, 1.0]))
+    tensor([False,  True])
+    """
     return Constraint(_bounds("GreaterThan", lower_bound=lower_bound), lambda value: value > lower_bound)
 
 
 def greater_than_eq(lower_bound: Any) -> Constraint:
-    """Numbers that are at least a bound."""
+    """Numbers that are at least a bound.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.constraints.greater_than_eq(0).check(tg.tensor([0.0, -1.0]))
+    tensor([ True, False])
+    """
     return Constraint(_bounds("GreaterThanEq", lower_bound=lower_bound), lambda value: value >= lower_bound)
 
 
 def less_than(upper_bound: Any) -> Constraint:
-    """Numbers below a bound."""
+    """Numbers below a bound.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.constraints.less_than(1).check(tg.tensor([0.0, 1.0]))
+    tensor([ True, False])
+    """
     return Constraint(_bounds("LessThan", upper_bound=upper_bound), lambda value: value < upper_bound)
 
 
 def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Numbers from one bound to another."""
+    """Numbers from one bound to another.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.constraints.interval(0, 1).check(tg.tensor([0.5, 2.0]))
+    tensor([ True, False])
+    """
     text = _bounds("Interval", lower_bound=lower_bound, upper_bound=upper_bound)
     return Constraint(text, lambda value: (value >= lower_bound) & (value <= upper_bound))
 
 
 def half_open_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Numbers from one bound to another, without the latter."""
+    """Numbers from one bound to another, without the latter.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.constraints.half_open_interval(0, 1).check(tg.tensor([0.0, 1.0]))
+    tensor([ True, False])
+    """
     text = _bounds("HalfOpenInterval", lower_bound=lower_bound, upper_bound=upper_bound)
     return Constraint(text, lambda value: (value >= lower_bound) & (value < upper_bound))
 
 
 def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Integers, of any dtype, from one bound to another."""
+    """Integers, of any dtype, from one bound to another.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.constraints.integer_interval(0, 3).check(tg.tensor([3.0, 0.5]))
+    tensor([ True, False])
+    """
     text = _bounds("IntegerInterval", lower_bound=lower_bound, upper_bound=upper_bound)
     return Constraint(
         text, lambda value: (value >= lower_bound) & (value <= upper_bound) & _is_whole(value), is_discrete=True
@@ -121,7 +170,15 @@ def _integers_from(lower_bound: int) -> Constraint:
 
 
 def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> Constraint:
-    """Values of which each is several values of another set, along the last dimensions."""
+    """Values of which each is several values of another set, along the last dimensions.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> pairs = tg.distributions.constraints.independent(tg.distributions.constraints.positive, 1)
+    >>> pairs.check(tg.tensor([[1.0, 2.0]]))
+    tensor([True])
+    """
 
     def holds(value: Tensor) -> Any:
         each = base_constraint.check(value)
@@ -136,7 +193,14 @@ def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> 
 
 
 def multinomial(total_count: int) -> Constraint:
-    """Vectors of counts with a given sum."""
+    """Vectors of counts with a given sum.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.constraints.multinomial(3).check(tg.tensor([1, 2]))
+    tensor(True)
+    """
     return Constraint(
         "Multinomial()", lambda value: (value >= 0).all(-1) & (value.sum(-1) <= total_count), 1, is_discrete=True
     )

@@ -30,7 +30,14 @@ __all__ = [
 
 
 class ExpTransform(Transform):
-    r""":math:`y = e^x`."""
+    r""":math:`y = e^x`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.ExpTransform()(tg.tensor([0.0, 1.0]))
+    tensor([1.0000, 2.7183])
+    """
 
     codomain = constraints.positive
 
@@ -51,6 +58,12 @@ class PowerTransform(Transform):
     ----------
     exponent : Tensor or float
     cache_size : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.PowerTransform(2.0)(tg.tensor([1.0, 3.0]))
+    tensor([1., 9.])
     """
 
     domain = codomain = constraints.positive
@@ -78,7 +91,14 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(Transform):
-    r""":math:`y = 1/(1 + e^{-x})`."""
+    r""":math:`y = 1/(1 + e^{-x})`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.SigmoidTransform()(tg.tensor([0.0, 1.0]))
+    tensor([0.5000, 0.7311])
+    """
 
     codomain = constraints.unit_interval
 
@@ -93,7 +113,14 @@ class SigmoidTransform(Transform):
 
 
 class SoftplusTransform(Transform):
-    r""":math:`y = \log(1 + e^x)`."""
+    r""":math:`y = \log(1 + e^x)`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.SoftplusTransform()(tg.tensor([0.0, 1.0]))
+    tensor([0.6931, 1.3133])
+    """
 
     codomain = constraints.positive
 
@@ -108,7 +135,14 @@ class SoftplusTransform(Transform):
 
 
 class TanhTransform(Transform):
-    r""":math:`y = \tanh x`."""
+    r""":math:`y = \tanh x`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.TanhTransform()(tg.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
 
     codomain = constraints.interval(-1.0, 1.0)
 
@@ -123,7 +157,14 @@ class TanhTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """Absolute values, of which the inverse is the positive number."""
+    """Absolute values, of which the inverse is the positive number.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.AbsTransform()(tg.tensor([-2.0, 1.0]))
+    tensor([2., 1.])
+    """
 
     codomain = constraints.nonnegative
     bijective = False
@@ -144,6 +185,12 @@ class AffineTransform(Transform):
     event_dim : int
         How many of the last dimensions are one argument.
     cache_size : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.AffineTransform(loc=1.0, scale=2.0)(tg.tensor([0.0, 1.0]))
+    tensor([1., 3.])
     """
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
@@ -179,7 +226,14 @@ def _broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 class SoftmaxTransform(Transform):
-    """Shares that are proportional to exponentials; of many arguments the same, so without a determinant."""
+    """Shares that are proportional to exponentials; of many arguments the same, so without a determinant.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.SoftmaxTransform()(tg.tensor([0.0, 0.0]))
+    tensor([0.5000, 0.5000])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -193,7 +247,14 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """Shares of a stick, of which each number says how much of the rest is broken off (Stan's reference, 10.7)."""
+    """Shares of a stick, of which each number says how much of the rest is broken off (Stan's reference, 10.7).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.StickBreakingTransform()(tg.tensor([0.0, 0.0]))
+    tensor([0.3333, 0.3333, 0.3333])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex

@@ -285,7 +285,7 @@ class Program(Listed):
         return memory_of(self)
 
     def text(self) -> str:
-        """Return the program, or its `functional` form if it has effects, as text with all constants that `parse` reads.
+        """Return all of the program, or of its `functional` form if it has effects, as text that `parse` reads.
 
         Raises
         ------
