@@ -225,9 +225,9 @@ def test_a_look_at_numbers_is_seen(looks: Callable[[Any], Any]) -> None:
 
 # Files whose public functions have no gradient of their own.
 WITHOUT_GRADIENT = (
-    "buffers", "creation", "device_facts", "drawing", "facts", "fill", "finding", "frequencies", "generators", "histograms",
-    "indices", "inplace_diagonals", "inplace_random", "inplace_shapes", "kernel_op", "legacy_tensors", "logic", "positions",
-    "random", "ranges", "settings", "storages", "windows",
+    "buffers", "creation", "device_facts", "drawing", "facts", "fill", "finding", "frequencies", "generators",
+    "histograms", "indices", "inplace_diagonals", "inplace_random", "inplace_shapes", "kernel_op", "legacy_tensors",
+    "logic", "positions", "random", "ranges", "settings", "storages", "windows",
 )  # fmt: skip
 
 
