@@ -948,6 +948,21 @@ EXPLAINED: dict[str, list[str]] = {
         "v6 = m.nan_to_num(v2 / 0)",
         "v8 = v4.arctan2(v6)",
     ],
+    "signals with nan, of which some imaginary parts do not count": [
+        "v0 = m.tensor(data(8, (2, 1, 3, 1), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = m.kron(finite(m, v0), finite(m, v0).reshape(2 * 3, 1).sum(1)).clone()",
+        "v2 = m.linalg.ldl_solve(*m.linalg.ldl_factor(definite(m, v1).detach()), finite(m, v1).detach()).clone()",
+        "v3 = m.permute(v2, [0, 1, 3, 2])",
+        "v4 = v3.igamma(v3)",
+        "v5 = m.fft.irfft2(v4).clone()",
+    ],
+    "norms over windows of numbers near 0": [
+        "v0 = m.tensor(data(202, (2, 1), 'float64', 'normal'), requires_grad=True)",
+        "v1 = m.erfc(v0)",
+        "v2 = v1.softmax(-1, dtype=m.float32)",
+        "v4 = m.sinc(v2)",
+        "v7 = F.lp_pool1d(v4, 2, min(2, 1))",
+    ],
     "padding of a signal beside infinite cotangents": [
         "v0 = m.tensor(data(485, (1,), 'float64', 'grid'), requires_grad=True)",
         "v1 = m.tensor(data(802, (3, 3), 'float32', 'grid'), requires_grad=True)",

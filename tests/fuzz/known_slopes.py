@@ -220,6 +220,7 @@ GRADIENTS = (
         zero=True,
     ),
     Slope(r"cumprod", _zero, "second derivatives where two elements are 0"),
+    Slope(r"lp_pool", _any(lambda x: abs(x) < 1e-6), "second derivatives of powers of numbers near 0 overflow"),
     Slope(r"\bsinc_?\(", _any(lambda x: abs(x) < 0.02), "second derivatives near 0; PyTorch loses digits"),
     Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
     Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
