@@ -185,11 +185,15 @@ def assert_close(actual: Arrays, expected: Arrays, error: Any = 0.0, *, dtype: A
         assert close.all(), f"{what} {number}: {own} instead of {other}"
 
 
+def has_converged(value: Any, error: Any, ct: np.ndarray) -> bool:
+    """Whether finite differences prove something."""
+    scale = max(1.0, float(np.abs(value).max(initial=0.0)))
+    return bool(np.max(error, initial=0.0) <= CONVERGED[ct.dtype.name] * scale)
+
+
 def assert_converged(value: Any, error: Any, ct: np.ndarray) -> None:
     """Check that finite differences prove something."""
-    scale = max(1.0, float(np.abs(value).max(initial=0.0)))
-    small = np.max(error, initial=0.0) <= CONVERGED[ct.dtype.name] * scale
-    assert small, "finite differences do not converge here: move the point"
+    assert has_converged(value, error, ct), "finite differences do not converge here: move the point"
 
 
 def check_gradient(problem: Problem) -> None:
@@ -211,7 +215,9 @@ def check_rule(problem: Problem, ct: np.ndarray | None = None) -> None:
         assert_close(by_rule(problem, ct), expected, what="rule for operand", dtype=lowest)
 
 
-def check_second(problem: Problem, directions: int = 2) -> None:
+def check_second(
+    problem: Problem, directions: int = 2, demand: Callable[[Any, Any, np.ndarray], None] = assert_converged
+) -> None:
     """Check the derivatives of the gradients by operands and cotangent against finite differences of the gradients."""
     ct, point, weights = problem.cotangent(), problem.point, problem.weights()
     seconds = second_gradients(problem, ct, weights)
@@ -226,7 +232,7 @@ def check_second(problem: Problem, directions: int = 2) -> None:
         direction = [own.astype(like.dtype) for own, like in zip(direction, moved, strict=True)]
         expected, error = slope(weighed, moved, direction, ct)
         actual = inner(seconds, direction)
-        assert_converged(expected, error, ct)
+        demand(expected, error, ct)
         assert_close([np.array(actual)], [np.array(expected)], 1e-9 + error, what="second order along direction")
 
 

@@ -54,7 +54,9 @@ def test_finite_differences(program: Program) -> None:
 
 @each_program(60)
 def test_second_order_by_differences(program: Program) -> None:
-    checks.check_second(smooth(program.problem(np.float64)), directions=1)
+    """But where gradients bend so much that differences prove nothing, as beside a divisor near 0."""
+    problem = smooth(program.problem(np.float64))
+    checks.check_second(problem, directions=1, demand=lambda *found: assume(checks.has_converged(*found)))
 
 
 @each_program(60)
