@@ -110,10 +110,10 @@ def check_dtype(dtype: np.dtype) -> None:
         )
 
 
-def the_one(dtype: np.dtype) -> np.dtype:
+def canonical(dtype: np.dtype) -> np.dtype:
     """Return the object that stands for a dtype. NumPy has others that are equal, e.g. of arrays that were unpickled.
 
-    >>> the_one(np.dtype(np.float64).newbyteorder("=")) is float64
+    >>> canonical(np.dtype(np.float64).newbyteorder("=")) is float64
     True
     """
     return _ALLOWED.get(dtype, dtype)

@@ -216,7 +216,7 @@ def _make(key: Key) -> Layout:
         layout = reference() if reference is not None else None
         if layout is None:  # another thread may have been faster
             shape, strides, dtype, inline, weak = key
-            layout = Layout(shape, strides, dtypes.the_one(dtype), inline, weak)
+            layout = Layout(shape, strides, dtypes.canonical(dtype), inline, weak)
             interned = _Interned(layout, _dead.append)
             interned.key = key
             _layouts[key] = interned
