@@ -56,4 +56,4 @@ for ax, n in zip(grid.subplots(4, 4).flat, np.argsort(right, stable=True), stric
     ax.imshow(images[test[n], 0], cmap="Blues")
     ax.set_title(guess[n], color="C2" if right[n] else "C3", pad=1)
     ax.axis("off")
-timing.steps(make, step, images[:40], labels[:40])
+timing.steps(make, images[:40], labels[:40])

@@ -55,4 +55,4 @@ assert np.mean(losses[-20:]) < 0.3
 fig, ax = plt.subplots()
 ax.plot(np.array(losses) / np.log(2))
 ax.set(xlabel="step", ylabel="bits a letter", ylim=0)
-timing.steps(make, step, codes[place], codes[place + 1])
+timing.steps(make, codes[place], codes[place + 1])

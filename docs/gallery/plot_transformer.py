@@ -57,4 +57,4 @@ left.set(xlabel="step", ylabel="cross entropy")
 right.imshow(attention[0].numpy(), cmap="Blues")
 right.set(xlabel="numbers as they came", ylabel="numbers in order", xticks=range(LENGTH),
           yticks=range(LENGTH), xticklabels=new[0], yticklabels=np.sort(new[0]))
-timing.steps(make, step, x, np.sort(x))
+timing.steps(make, x, np.sort(x))

@@ -64,14 +64,13 @@ def calls(function: Callable[..., Any], *args: Any) -> None:
     _compare(f"a call of {function.__name__}", contenders)
 
 
-def steps(
-    make: Callable[[], tuple[Any, Callable[..., Any]]], compiled: Callable[..., Any], *batch: Any
-) -> None:
+def steps(make: Callable[[], tuple[Any, Callable[..., Any]]], *batch: Any) -> None:
     """Print what a training step takes.
 
-    `make` returns a model and a function of a batch that trains it; `compiled` is one, compiled.
+    `make` returns a model and a function of a batch that trains it. Each contender trains a new model: that
+    of the example has learnt, so that some gradients are subnormal numbers, with which processors are slow.
     """
-    tensors, eager = _map(tg.tensor, batch), make()[1]
+    tensors, eager, compiled = _map(tg.tensor, batch), make()[1], tg.compile(make()[1])
     contenders = {"eager": lambda: eager(*tensors), "compiled": lambda: compiled(*tensors)}
     if torch is not None:
         dtype = torch.get_default_dtype()

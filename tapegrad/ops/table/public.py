@@ -186,7 +186,7 @@ def public(
     names = Names(aliases, namespaces, method, inplace, attribute, ufuncs, reduces, accumulates, functions, adapter)
 
     def decorate(function: F) -> F:
-        if function.__annotations__.get("return") == "Tensor" and not hasattr(function, "op"):
+        if getattr(function, "__annotations__", {}).get("return") == "Tensor" and not hasattr(function, "op"):
             function.__doc__ = docstring(function.__doc__ or "", common)
         if of is not None:
             function.op = of if isinstance(of, Op) else of.op  # type: ignore[attr-defined]
