@@ -53,6 +53,7 @@ from tapegrad.pass_modes import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from tapegrad.printing import set_printoptions
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads
 from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
+from tapegrad.runtime.subnormals import set_flush_denormal
 from tapegrad.serialization import load, save
 from tapegrad.tensor import Tensor
 from tapegrad.type_info import (
@@ -82,6 +83,7 @@ __all__ = [
     "set_anomaly_enabled",
     # memory and threads
     "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
+    "set_flush_denormal",
     # files
     "save", "load",
     # compiling ahead of time; measuring

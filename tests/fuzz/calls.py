@@ -1063,6 +1063,7 @@ NOT_CALLED: dict[str, str] = {
             "get_default_dtype",
             "set_default_dtype",
             "get_num_threads",
+            "set_flush_denormal",
             "set_num_threads",
             "set_printoptions",
         ],
