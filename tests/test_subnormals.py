@@ -67,6 +67,15 @@ def test_other_threads_keep_their_mode() -> None:
     assert found[0] > 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives a new thread the mode of its starter")
+def test_new_threads_have_the_mode_of_their_starter(flushed: None) -> None:
+    found = []
+    thread = threading.Thread(target=lambda: found.append((tg.tensor(TINY) * FACTOR).item()))
+    thread.start()
+    thread.join()
+    assert found == [0.0]
+
+
 @pytest.mark.parametrize("mode", [1, None, "on"])
 def test_mode_is_a_bool(mode: object) -> None:
     with pytest.raises(TypeError, match=f"set_flush_denormal expects a bool, but got {type(mode).__name__}"):

@@ -5,6 +5,7 @@ part                    without it
 ======================= =============================================================================================
 ``affinity``            all cores of the machine are counted, not those that the process may use
 ``fenv``                flags of floating errors are read and set in the CPU's register, not by the C library
+                        (and `set_flush_denormal` has no effect)
 ``fork``                nothing guards locks and threads, as no child process begins as a copy of this one
 ``hugepages``           large buffers are ordinary memory of NumPy's
 ``linux_files``         the last level of the cache counts as small; memory is looked at by system calls

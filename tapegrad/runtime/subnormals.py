@@ -31,7 +31,7 @@ _WORDS: Final = 16  # more than any `fenv_t` has
 def set_flush_denormal(mode: bool) -> bool:
     """Let the CPU take subnormal numbers as zeros, or compute with them again.
 
-    Subnormal numbers are those nearer to zero than 2.2e-308 (float32: 1.2e-38). Many CPUs are much slower with them.
+    Subnormal numbers are those nearer to zero than 2.2e-308 (float32: 1.2e-38).
 
     Parameters
     ----------
@@ -50,8 +50,9 @@ def set_flush_denormal(mode: bool) -> bool:
 
     Notes
     -----
-    The mode belongs to the calling thread, and to threads that it starts later. It holds for all floating-point
-    arithmetic of the thread, of NumPy's functions too.
+    The mode belongs to the calling thread: threads that run already, those of the library too, keep theirs. On Linux a
+    new thread begins with the mode of the thread that starts it. The mode holds for all floating-point arithmetic of
+    the thread, of NumPy's functions too.
 
     Examples
     --------
@@ -76,5 +77,4 @@ def set_flush_denormal(mode: bool) -> bool:
     if library.fegetenv(environment) != 0:
         return False
     environment[word] = environment[word] | bits if mode else environment[word] & ~bits
-    done: bool = library.fesetenv(environment) == 0
-    return done
+    return bool(library.fesetenv(environment) == 0)
