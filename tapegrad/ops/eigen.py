@@ -64,6 +64,7 @@ def _eigh_oracle(x: Any, **attrs: Any) -> Any:
     order = np.argsort(values.real, -1)
     rank = np.argsort(order, -1) + 1.0
     found = (vectors * rank[..., None, :]) @ np.linalg.inv(vectors)
+    found = found if np.iscomplexobj(x) else found.real  # NumPy 2.5 finds complex eigenvectors of real matrices, too
     return np.concatenate([np.take_along_axis(values.real, order, -1).ravel(), found.ravel()]).astype(x.dtype)
 
 

@@ -62,9 +62,11 @@ def _forget_other_threads() -> None:
 
 def _sweeps_of_this_thread() -> Iterator[Sweep]:
     """Yield the sweeps that run in this thread, the innermost first."""
-    frame: types.FrameType | None = sys._getframe()
+    # Not from this frame on: it would hold itself, and all that it finds, until garbage is collected.
+    frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
-        yield from [value for value in frame.f_locals.values() if isinstance(value, Sweep)]
+        if frame.f_code is run_pass.__code__ and "sweep" in frame.f_locals:
+            yield frame.f_locals["sweep"]
         frame = frame.f_back
 
 
@@ -299,7 +301,8 @@ class Sweep(Stops):
         # A sweep that retains the graph, or captures inputs, may still read these nodes: the last such one empties
         # them. Any other that runs has marked its entries as consumed, so that none of them was found here. Passes
         # within it end long before it does, and what they kept would add up: each checkpoint is such a pass.
-        while _to_empty and not any(sweep.retain or sweep.inputs is not None for sweep in list(running)):
+        # A list, as CPython 3.12 and 3.13 lose code of their own if there is no memory for a generator's function.
+        while _to_empty and not any([sweep.retain or sweep.inputs is not None for sweep in list(running)]):  # noqa: C419
             try:
                 node = _to_empty.pop()
             except IndexError:  # another thread took it
