@@ -221,7 +221,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
+        """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8. Over no dimension, ``dim=()``, of each element."""
 
     def allclose(
         self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
@@ -269,7 +269,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."""
+        """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8. Over no dimension, ``dim=()``, of each element."""
 
     def arccos(self) -> Tensor:
         """Angle in radians of a cosine."""

@@ -87,6 +87,18 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     "fill beyond the dtype": (
         lambda: BYTES.clone().fill_(300), RuntimeError, "value cannot be converted to type uint8 without overflow",
     ),
+    "masked_fill out of range": (
+        lambda: BYTES.masked_fill(BYTES > 0, 300), RuntimeError, "value cannot be converted to type uint8 without",
+    ),
+    "masked_fill_ out of range": (
+        lambda: BYTES.clone().masked_fill_(BYTES > 0, -256), RuntimeError, "value cannot be converted to type uint8",
+    ),
+    "index_fill out of range": (
+        lambda: BYTES.index_fill(0, tg.tensor([0]), 300), RuntimeError, "value cannot be converted to type uint8",
+    ),
+    "where out of range": (
+        lambda: tg.where(BYTES > 0, BYTES, 300), RuntimeError, "value cannot be converted to type uint8 without",
+    ),
     "full beyond the dtype": (
         lambda: tg.full((2,), 300, dtype="uint8"), RuntimeError, "value cannot be converted to type uint8 without",
     ),
@@ -196,3 +208,9 @@ def test_everything_public_is_listed() -> None:
     space: dict[str, Any] = {}
     exec("from tapegrad import *", space)
     assert {"sin", "imag", "tensor", "no_grad"} <= set(space)
+
+
+@pytest.mark.parametrize("name", ["all", "any"])
+def test_truth_over_no_dimension_is_that_of_each_element(name: str) -> None:
+    for none in ((), []):
+        assert getattr(tg.tensor([[0.0, 2.0], [3.0, 0.0]]), name)(dim=none).tolist() == [[False, True], [True, False]]

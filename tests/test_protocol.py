@@ -51,7 +51,9 @@ COMPOSED = [  # of functions that PyTorch has not, or with other arguments
     "np.linspace(t[0, 0], t[1, 1], 5)", "np.linspace(t, 9, 3, axis=-1)", "np.linspace(0, t[0], 4, endpoint=False)",
     "np.maximum.accumulate(t, 1)", "np.hypot.outer(a, t)",
     "np.add.outer([1.0, 2.0], t * a)", "np.degrees(t)", "np.radians(t)", "np.dot([1.0, 2.0], t * a)",
-    "np.concatenate([t[0], [1.0]])",
+    "np.concatenate([t[0], [1.0]])", "np.sum(t, axis=())", "np.prod(t, axis=(), keepdims=True)",
+    "np.add.reduce(t, axis=())", "np.mean(t, axis=(), where=a < 99)", "np.max(t, axis=(), initial=2)",
+    "np.var(t, axis=())",
 ]  # fmt: skip
 PLAIN = [
     "np.argmax(t)", "np.argmin(t, axis=0)", "np.zeros_like(t)", "np.ones_like(t, dtype='i8')", "np.full_like(t, 3)",

@@ -219,6 +219,10 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Tensor:
             f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtype}; "
             f"compare, e.g. condition != 0"
         )
+    if (input.__class__ is int) is not (other.__class__ is int):
+        number, tensor = (input, other) if input.__class__ is int else (other, input)
+        if tensor.__class__ is Tensor:
+            check_range(number, tensor.dtype)
     return _where(condition, input, other)
 
 

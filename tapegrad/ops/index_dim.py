@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.dtypes import check_range
 from tapegrad.ops.arithmetic import add, mul, where
 from tapegrad.ops.broadcasting import contiguous, expand
 from tapegrad.ops.casts import cast
@@ -237,7 +238,11 @@ def one_number(call: str, x: Tensor, value: Any, position: int = 4) -> Tensor:
             f"{call}_(): value cannot be converted to type {x.dtype} without overflow: Converting complex Scalar to "
             f"non-complex type is not supported"
         )
-    return given if given.dtype == x.dtype else cast(given, x.dtype)
+    if given.dtype == x.dtype:
+        return given
+    if x.dtype.kind in "iu":
+        check_range(value.item() if isinstance(value, Tensor) else value, x.dtype)
+    return cast(given, x.dtype)
 
 
 def _combined(input: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True) -> Any:

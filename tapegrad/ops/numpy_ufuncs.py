@@ -132,6 +132,13 @@ def _without_numbers(operands: list[Any]) -> list[Any]:
     return [np.asarray(value, dtype) if layout.weak else value for value, layout in zip(operands, layouts, strict=True)]
 
 
+def along(function: Callable[..., Tensor], x: Tensor, axis: Any, **options: Any) -> Tensor:
+    """Call a reduction on an axis of NumPy's: for `()` NumPy takes each element by itself, PyTorch all as one."""
+    if axis == ():
+        return ops.reshape(function(ops.unsqueeze(x, -1), -1, **options), x.shape)
+    return function(x, axis, **options)
+
+
 def reduced(
     x: Any, function: Callable[..., Tensor], axis: Any, keepdims: bool, where: Any = True, initial: Any = None
 ) -> Tensor:
@@ -154,7 +161,7 @@ def reduced(
                 f"'initial'"
             )
         x = x if where is True else ops.where(where, x, identity)
-    result = function(x, axis, keepdims)
+    result = along(function, x, axis, keepdim=keepdims)
     if initial is not None:
         step = _function(of)
         assert step is not None

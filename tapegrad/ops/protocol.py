@@ -23,7 +23,7 @@ from tapegrad.ops.numpy_polynomials import FUNCTIONS as POLYNOMIALS
 from tapegrad.ops.numpy_series import FUNCTIONS as SERIES
 from tapegrad.ops.numpy_sets import FUNCTIONS as SETS
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
-from tapegrad.ops.numpy_ufuncs import ndim_of, no_list, plain, reduced, refuse, unsupported, values
+from tapegrad.ops.numpy_ufuncs import along, ndim_of, no_list, plain, reduced, refuse, unsupported, values
 from tapegrad.ops.numpy_writes import FUNCTIONS as WRITES
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
@@ -76,7 +76,7 @@ def _moment(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         refuse(name, out=out, dtype=dtype, **kwargs)
         x = as_operand(a, name, "input", 1)
         x = x if x._layout.floating else x.to(default_dtype())
-        return function(x, axis, correction=correction, keepdim=bool(keepdims))
+        return along(function, x, axis, correction=correction, keepdim=bool(keepdims))
 
     return call
 

@@ -16,7 +16,7 @@ from tapegrad.forward.results import Draft
 from tapegrad.kernels.structural import spread_step
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.public import Names
-from tapegrad.ops.table.structural import REDUCTION_SAMPLES, reduction
+from tapegrad.ops.table.structural import REDUCTION_SAMPLES, reduced_dims, reduction
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -176,8 +176,12 @@ def _truth(name: str, function: np.ufunc, doc: str) -> Reduction:
         result = function.reduce(x, axis=dim, keepdims=keepdim)
         return result.astype(np.uint8) if np.result_type(x) == np.uint8 else result
 
+    def dims(call: str, ndim: int, dim: Any) -> tuple[int, ...]:
+        return () if dim == () or dim == [] else reduced_dims(call, ndim, dim)
+
     names = Names(method=True, reduces=function.__name__, functions=(name,), adapter="extremum")
-    return reduction(name, forward, NOT_DIFFERENTIABLE, doc=doc, names=names)
+    doc = f"{doc} Over no dimension, ``dim=()``, of each element."
+    return reduction(name, forward, NOT_DIFFERENTIABLE, doc=doc, names=names, reduces_over=dims)
 
 
 any = _truth(

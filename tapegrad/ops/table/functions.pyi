@@ -118,7 +118,7 @@ def all(
     keepdims: bool = ...,
     out: Any = ...,
 ) -> Tensor:
-    """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
+    """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8. Over no dimension, ``dim=()``, of each element."""
 
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``."""
@@ -167,7 +167,7 @@ def any(
     keepdims: bool = ...,
     out: Any = ...,
 ) -> Tensor:
-    """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."""
+    """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8. Over no dimension, ``dim=()``, of each element."""
 
 def arange(
     start: Any,

@@ -114,6 +114,7 @@ def reduction(
     linear: bool = False,
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None,
     names: Names | None = None,
+    reduces_over: Callable[[str, int, Any], tuple[int, ...]] | None = None,
 ) -> Reduction:
     """Make the op of a function that reduces operand ``x`` over the dimensions ``dim``, a sorted tuple.
 
@@ -134,10 +135,13 @@ def reduction(
         As in `Op`.
     names : Names, optional
         Where users find it; None for nowhere.
+    reduces_over : callable, optional
+        From the name, the number of dimensions and the argument ``dim`` to dimensions; default `reduced_dims`.
     """
+    dims_of = reduces_over or reduced_dims
 
     def attributes(input: Tensor, dim: int | tuple[int, ...] | None = None, keepdim: bool = False) -> dict[str, Any]:
-        dims = reduced_dims(name, input.ndim, dim)
+        dims = dims_of(name, input.ndim, dim)
         if check is not None:
             check(name, input, dim, dims)
         return {"dim": dims, "keepdim": bool(keepdim)}
