@@ -455,7 +455,8 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
 # `lstm`.
 # frexp has several results; mvlgamma and polygamma: see ROUGH.
 NOT_ON_TORCH = (
-    "im2col", "col2im", "conv2d_biased", "float_power", "recurrence", "solve_sylvester", "sqrtm", "frexp", "mvlgamma",
+    "im2col", "col2im", "conv2d_biased", "conv2d_transposed", "float_power",
+    "recurrence", "solve_sylvester", "sqrtm", "frexp", "mvlgamma",
     "polygamma", "gamma_derivative", "beta_derivative", "resampled", "pooled", "resized", "ldl_solve", "segment_reduce",
     "lstm_steps", "gru_steps", "rnn_tanh_steps", "rnn_relu_steps",
 )  # fmt: skip

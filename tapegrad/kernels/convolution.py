@@ -178,7 +178,7 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
                     weights = own_kernels + channel * area * size
                     if forward:
                         gather(image, geometry, many, first, count, memory, 0)
-                        adds = 1 if biased or channel > 0 else 0
+                        adds = 1 if biased or accumulate or channel > 0 else 0
                         multiply(gemm, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
                     elif to_images:
                         multiply(gemm, 2, count, rows, out, result, number, weights, terms, 0, memory, count)

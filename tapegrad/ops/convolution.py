@@ -28,7 +28,7 @@ from tapegrad.tensor import Tensor
 Shape = tuple[int, ...]
 
 
-def _sizes(x: Shape, w: Shape, window: Window, groups: int) -> tuple[int, int, int, int]:
+def sizes_of(x: Shape, w: Shape, window: Window, groups: int) -> tuple[int, int, int, int]:
     """Return how many images there are; of a group the kernels, and the elements of each; the places that it takes."""
     return 1 if len(x) == 3 else x[0], w[0] // groups, math.prod(w[1:]), math.prod(places(x[-2:], window))
 
@@ -38,7 +38,7 @@ def _result_shape(x: Shape, w: Shape, window: Window) -> Shape:
 
 
 def _by_numpy(x: np.ndarray, w: np.ndarray, *bias: np.ndarray, window: Window, groups: int) -> np.ndarray:
-    n, out, terms, number = _sizes(x.shape, w.shape, window, groups)
+    n, out, terms, number = sizes_of(x.shape, w.shape, window, groups)
     columns = columns_of(x.reshape(n, *x.shape[-3:]), window).reshape(n, groups, terms, number)
     found: np.ndarray = np.matmul(w.reshape(groups, out, terms), columns).reshape(
         _result_shape(x.shape, w.shape, window)
@@ -46,27 +46,39 @@ def _by_numpy(x: np.ndarray, w: np.ndarray, *bias: np.ndarray, window: Window, g
     return found + bias[0][:, None, None] if bias else found
 
 
-def _kernel(x: Layout, w: Layout, attrs: Mapping[str, Any], way: str) -> tuple[Callable[[], int], list[int]] | None:
-    """Return a kernel that computes, and its geometry; None if there is none."""
-    if not (x.contiguous and w.contiguous):
-        return None
-    groups, (height, width) = attrs["groups"], x.shape[-2:]
-    n = 1 if x.ndim == 3 else x.shape[0]
-    out, channels = w.shape[0] // groups, w.shape[1]
-    sizes = n, groups, channels, out, (height, width), attrs["window"], x.dtype
+def kernel_of(
+    way: str, x: Shape, w: Shape, dtype: np.dtype, window: Window, groups: int
+) -> tuple[Callable[[], int], list[int]] | None:
+    """Return a kernel that computes, and its geometry; None if there is none.
+
+    Parameters
+    ----------
+    way : {"plain", "biased", "images", "kernels"}
+        The convolution, without and with a bias, or the cotangent of one of its operands.
+    x, w : tuple of int
+        The shapes of images and kernels, whose elements stand in order.
+    """
+    height, width = x[-2:]
+    n = 1 if len(x) == 3 else x[0]
+    sizes = n, groups, w[1], w[0] // groups, (height, width), window, dtype
     patches = geometry_of(*sizes)
     if patches is None:
         return None
     shifted = shifted_geometry(way, *sizes)
     if shifted is None:
-        return partial(convolution_address, way, x.dtype.name), patches
-    otherwise = convolution_address(way, x.dtype.name) if way in ("images", "kernels") else 0
-    return partial(shifted_address, way, x.dtype.name), [*shifted, otherwise, *patches]
+        return partial(convolution_address, way, dtype.name), patches
+    otherwise = convolution_address(way, dtype.name) if way in ("images", "kernels") else 0
+    return partial(shifted_address, way, dtype.name), [*shifted, otherwise, *patches]
+
+
+def _kernel(way: str, x: Layout, w: Layout, attrs: Mapping[str, Any]) -> tuple[Callable[[], int], list[int]] | None:
+    fits = x.contiguous and w.contiguous
+    return kernel_of(way, x.shape, w.shape, x.dtype, **attrs) if fits else None
 
 
 def _prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
     x, w = layouts[:2]
-    found = _kernel(x, w, attrs, "biased" if len(layouts) == 3 else "plain")
+    found = _kernel("biased" if len(layouts) == 3 else "plain", x, w, attrs)
     otherwise = partial(_by_numpy, **attrs)
     if found is None or not layouts[-1].contiguous:
         return otherwise
@@ -75,16 +87,18 @@ def _prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..
     return computed(kernel(), geometry, shape, x.dtype, otherwise, by_status=True)
 
 
-def _images_rule(ct: Any, w: Any, x_shape: Shape, window: Window, groups: int) -> Any:
-    n, out, terms, number = _sizes(x_shape, w.shape, window, groups)
+def images_rule(ct: Any, w: Any, x_shape: Shape, window: Window, groups: int) -> Any:
+    """Return the cotangent of images."""
+    n, out, terms, number = sizes_of(x_shape, w.shape, window, groups)
     kernels = xp.conj(xp.transpose(xp.reshape(w, (groups, out, terms)), 1, 2))
     columns = xp.matmul(kernels, xp.reshape(ct, (n, groups, out, number)))  # (groups, terms, out) @ (..., out, number)
     columns = xp.reshape(columns, (n, groups * terms, number))
     return xp.reshape(xp.col2im(columns, window, x_shape[-2:]), x_shape)
 
 
-def _kernels_rule(ct: Any, x: Any, w_shape: Shape, window: Window, groups: int) -> Any:
-    n, out, terms, number = _sizes(x.shape, w_shape, window, groups)
+def kernels_rule(ct: Any, x: Any, w_shape: Shape, window: Window, groups: int) -> Any:
+    """Return the cotangent of kernels."""
+    n, out, terms, number = sizes_of(x.shape, w_shape, window, groups)
     columns = xp.im2col(xp.reshape(x, (n, *x.shape[-3:])), window)
     columns = xp.conj(xp.transpose(xp.reshape(columns, (n, groups, terms, number)), 2, 3))
     products = xp.matmul(xp.reshape(ct, (n, groups, out, number)), columns)  # (..., out, number) @ (..., number, terms)
@@ -105,7 +119,7 @@ def _step(plan: Plan, operand: int) -> Step | None:
         return loop_step(
             "identity", identity, shape, [((CT, 0), *in_order)], in_order, reduce_to=total, scratch=NOTHING
         )
-    found = _kernel(x, w, plan.attrs, way)
+    found = _kernel(way, x, w, plan.attrs)
     return None if found is None else Step(*found, [(CT, 0), plan.source(source)])
 
 
@@ -141,7 +155,7 @@ def _convolution(name: str, operands: tuple[str, ...]) -> Op:
         name=name,
         operands=operands,
         forward=_by_numpy,
-        vjp=(_images_rule, _kernels_rule, _bias_rule)[:count],
+        vjp=(images_rule, kernels_rule, _bias_rule)[:count],
         family="convolution",
         step=_step,
         bilinear=count == 2,

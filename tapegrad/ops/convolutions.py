@@ -1,4 +1,4 @@
-"""Convolutions of signals and volumes, and transposed ones: composites of `conv2d`, `im2col` and `col2im`."""
+"""Convolutions of signals and volumes, and transposed ones: composites of those of images, and `col2im`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
+from tapegrad.ops.transposed import conv2d_transposed
 from tapegrad.tensor import Tensor
 
 _DOC: Final = """{sentence}
@@ -137,7 +138,7 @@ def _conv3d(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
 def _transposed(
     name: str, n: int, x: Any, w: Any, stride: Any, padding: Any, extra: Any, groups: int, dilation: Any
 ) -> Any:
-    """Return columns, a product of matrices, put where the kernels' elements stand, the last two dimensions first."""
+    """Return the transposed convolution without bias, by that of images."""
     s, p, d = (
         numbers(name, key, value, n)
         for key, value in (("stride", stride), ("padding", padding), ("dilation", dilation))
@@ -154,7 +155,6 @@ def _transposed(
             f"channels, in {groups} groups, but got {x.shape[1]} channels instead"
         )
     kernel, space = w.shape[2:], x.shape[2:]
-    out = w.shape[1] * groups
     full = [(m - 1) * one + step * (k - 1) + 1 for m, one, step, k in zip(space, s, d, kernel, strict=True)]
     sizes = [whole - 2 * cut + e for whole, cut, e in zip(full, p, more, strict=True)]
     if 0 in kernel or min(sizes) < 1:
@@ -163,37 +163,18 @@ def _transposed(
             f"Given input size per channel: {list(space)}. Calculated output size per channel: {sizes}. {words}; "
             f"{name}() got kernels of {list(kernel)}"
         )
-    if n == 3 and more[0] < s[0]:
+    if any(e >= step for e, step in zip(more, s, strict=True)):  # no place of a kernel has the end of the result
+        found = _transposed(name, n, x, w, stride, 0, 0, groups, dilation)
+        longer = tuple([max(whole, cut + size) for whole, cut, size in zip(full, p, sizes, strict=True)])
+        found = xp.resized(found, (*found.shape[:2], *longer)) if longer != tuple(full) else found
+        return found[(..., *[slice(cut, cut + size) for cut, size in zip(p, sizes, strict=True)])]
+    if n == 3:
         return _transposed_volumes(name, x, w, (s, p, more, d), groups, sizes)
-    kernels = xp.transpose(xp.reshape(w, (groups, w.shape[0] // groups, -1)), 1, 2)
-    columns = xp.matmul(kernels, xp.reshape(x, (len(x), groups, w.shape[0] // groups, -1)))
-    if n < 3 and all(e < step for e, step in zip(more, s, strict=True)):
-        ones = (1,) * (2 - n)  # a signal is an image of one column
-        cuts = tuple([(cut, cut) for cut in (*p, *(0,) * (2 - n))])
-        window_of_all: Any = ((*kernel, *ones), (*s, *ones), cuts, (*d, *ones))
-        columns = xp.reshape(columns, (len(x), out * math.prod(kernel), math.prod(space)))
-        images: Any = col2im(columns, window_of_all, (*sizes, *ones))
-        return images if n == 2 else xp.reshape(images, (len(x), out, *sizes))
-    # One dimension after the other: (n, before, kernel, after, space before, space, space after)
-    found = xp.reshape(columns, (len(x), out, *kernel, *space))
-    for k in range(n - 1, -1, -1):
-        # Now (n, out, kernel of dimensions up to k, space up to k, what is done).
-        order = (0, 1, *range(2, 2 + k), *range(3 + k, 3 + 2 * k), *range(4 + 2 * k, found.ndim), 2 + k, 3 + 2 * k)
-        lines = xp.permute(found, order)
-        window: Window = ((kernel[k], 1), (s[k], 1), ((0, 0), (0, 0)), (d[k], 1))
-        lead = lines.shape[1:-2]
-        placed = col2im(xp.reshape(lines, (len(x), math.prod(lead) * kernel[k], space[k])), window, (full[k], 1))
-        placed = xp.reshape(placed, (len(x), *lead, full[k]))
-        # The result stands behind the kernels and spaces that are left, before what is done.
-        at = 2 + 2 * k
-        order = (*range(at), placed.ndim - 1, *range(at, placed.ndim - 1))
-        found = xp.permute(placed, order)
-    longer = tuple([max(whole, cut + size) for whole, cut, size in zip(full, p, sizes, strict=True)])
-    if longer != tuple(full):
-        found = xp.resized(found, (*found.shape[:2], *longer))
-    if longer != tuple(sizes):
-        found = found[(..., *[slice(cut, cut + size) for cut, size in zip(p, sizes, strict=True)])]
-    return found
+    if n == 1:  # a signal is an image of one row
+        row: Any = ((1, *kernel), (1, *s), ((0, 0), (p[0], p[0])), (1, *d))
+        return xp.squeeze(conv2d_transposed(xp.unsqueeze(x, -2), xp.unsqueeze(w, -2), row, (1, *sizes), groups), -2)
+    window: Any = (kernel, s, ((p[0], p[0]), (p[1], p[1])), d)
+    return conv2d_transposed(x, w, window, (sizes[0], sizes[1]), groups)
 
 
 def _transposed_volumes(

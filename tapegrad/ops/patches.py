@@ -48,7 +48,8 @@ def columns_of(x: np.ndarray, window: Window) -> np.ndarray:
     return out.reshape(n, channels * math.prod(kernel), math.prod(counts))
 
 
-def _col2im_forward(x: np.ndarray, window: Window, size: Pair) -> np.ndarray:
+def images_of(x: np.ndarray, window: Window, size: Pair) -> np.ndarray:
+    """Return what `col2im` does, by NumPy."""
     kernel, _, padding, _ = window
     n, channels = x.shape[0], x.shape[1] // math.prod(kernel)
     columns = x.reshape(n, channels, *kernel, *places(size, window))
@@ -151,8 +152,8 @@ def im2col(input: Any, window: Window) -> Bound:
 
 @operation(
     "col2im",
-    forward=_col2im_forward,
-    prepare_forward=_prepare("col2im", _col2im_forward),
+    forward=images_of,
+    prepare_forward=_prepare("col2im", images_of),
     vjp=(lambda ct, window: xp.im2col(ct, window),),
     family="convolution",
     linear=True,
