@@ -69,6 +69,7 @@ ACCEPTED = (
     Error(r"hardtanh|relu6", r"Bool inputs not supported", "bools are numbers"),
     Error(r"threshold", r"cannot be converted to type uint8_t", "a fraction below 0 is cut off, too"),
     Error(r"hinge_embedding", r"mean\(\): could not infer output dtype", "integers are numbers"),
+    Error(r"(gru|lstm|rnn_\w+)_cell", r"can't be cast to the desired output type", "integers are numbers"),
     Error(r"soft_margin_loss", r"can't be cast to the desired output type", "integers are numbers"),
     Error(r"m\.fft\.", r"MKL FFT error", "of no signals PyTorch's library has none", of_nothing=True),
     Error(r"batch_norm", r"mixed dtype \(CPU\)", "weights of bools or integers are numbers"),

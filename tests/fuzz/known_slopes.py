@@ -158,10 +158,13 @@ GRADIENTS = (
         infinite=True,
     ),
     Slope(r"segment_reduce\(.*prod", _nan, "of nan; PyTorch multiplies the other elements of the segment"),
+    Slope(r"segment_reduce\(.*prod", _zero, "PyTorch multiplies by the product, and divides by 0", infinite=True),
     Slope(
         r"(scatter|index)_reduce|max_pool", _nan, "of nan: among several the first, and PyTorch's amax makes all nan"
     ),
-    Slope(r"(hard|soft)shrink|hardtanh|relu6", _nan, "of nan; PyTorch has 0, or 1 for the last ones of an array"),
+    Slope(
+        r"(hard|soft)shrink|hardtanh|relu6|rnn_relu", _nan, "of nan; PyTorch has 0, or 1 for the last ones of an array"
+    ),
     Slope(r"(scatter|index)_reduce.*am(ax|in)", _never, "PyTorch multiplies the others by 0", infinite=True),
     Slope(r"\bmish\(", _any(lambda x: x > 88), "second derivatives of large numbers; PyTorch has nan"),
     Slope(
@@ -185,6 +188,7 @@ GRADIENTS = (
     ),
     Slope(r"quantile", _never, "weights of 0 times inf, of two neighbours that may be one", infinite=True),
     Slope(r"igamma|gammainc", _any(np.isneginf), "of the parameter -inf, where lgamma is -inf"),
+    Slope(r"igammac?|gammaincc?", _zero, "second derivatives at the limit 0: sums with inf", infinite=True),
     Slope(r"kthvalue|topk|median|sort", _nan, "of several nans PyTorch chooses any"),
     Slope(r"cumprod|vander", _any(lambda x: abs(x) < 1e-6), "of numbers near 0, by which PyTorch divides"),
     Slope(r"hypot", _any(lambda x: abs(x) < 1e-8), "second derivatives near the origin cancel but for rounding"),
@@ -221,7 +225,9 @@ GRADIENTS = (
     ),
     Slope(r"cumprod", _zero, "second derivatives where two elements are 0"),
     Slope(r"lp_pool", _any(lambda x: abs(x) < 1e-6), "second derivatives of powers of numbers near 0 overflow"),
-    Slope(r"\bsinc_?\(", _any(lambda x: abs(x) < 0.02), "second derivatives near 0; PyTorch loses digits"),
+    Slope(
+        r"\bsinc_?\(", _any(lambda x: abs(x) < 0.02), "second derivatives near 0; PyTorch loses digits", infinite=True
+    ),
     Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
     Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
     Slope(
