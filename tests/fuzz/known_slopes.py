@@ -172,11 +172,15 @@ GRADIENTS = (
         _any(lambda x: ~np.isfinite(x) | (x == 0)),
         "second derivatives at 0, inf, nan; PyTorch has nan",
     ),
-    Slope(r"\b(norm|vector_norm|dist)\(.*(inf|, 1\b)", _nan, "of nan among the elements; PyTorch has 0"),
+    Slope(
+        r"\b(norm|vector_norm|dist)\(.*(inf|, 1\b)",
+        _any(lambda x: ~np.isfinite(x)),
+        "of nan among the elements, or inf less inf; PyTorch has 0",
+    ),
     Slope(
         r"\b(norm|vector_norm|dist)\(",
-        lambda culprit: bool((_result(culprit) == 0).any()),
-        "second derivatives at 0; PyTorch has nan, as 0 times inf is",
+        lambda culprit: bool((abs(_result(culprit)) < 1e-8).any()),
+        "second derivatives at 0, or near it; PyTorch has nan, as 0 times inf is",
         infinite=True,
     ),
     Slope(r"(layer|rms|group|instance|batch)_norm", _never, "sums with inf, in another order", infinite=True),
@@ -225,9 +229,7 @@ GRADIENTS = (
     ),
     Slope(r"cumprod", _zero, "second derivatives where two elements are 0"),
     Slope(r"lp_pool", _any(lambda x: abs(x) < 1e-6), "second derivatives of powers of numbers near 0 overflow"),
-    Slope(
-        r"\bsinc_?\(", _any(lambda x: abs(x) < 0.02), "second derivatives near 0; PyTorch loses digits", infinite=True
-    ),
+    Slope(r"\bsinc_?\(", _any(lambda x: abs(x) < 0.02), "second derivatives near 0; PyTorch loses digits"),
     Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
     Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
     Slope(
