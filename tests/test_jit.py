@@ -355,4 +355,15 @@ def test_what_a_kernel_calls_is_compiled_once_for_all_constants():
     c_function(kernel)(address(numbers), 5)
     assert numbers[0] == 12
     (callee,) = [made for made in jit._callees.values() if made.py_func.__qualname__ == scaled.__qualname__]
-    assert len(callee.overloads) == (1 if numba_parts.inlines() else 3)
+    assert len(callee.overloads) == 1
+
+
+def test_an_attribute_is_marked_at_the_function_whatever_its_parameters_say():
+    text = (
+        'define internal noundef i64 @"a(b)"(ptr noalias captures(none) %"x)", ptr initializes((0, 8)) %1) '
+        "local_unnamed_addr #0 {\n"
+        "define void @plain() {\ndeclare i64 @other(i64)"
+    )
+    first, second, third = assembly.marked(text, lambda name: {"a(b)": "alwaysinline"}.get(name, "")).split("\n")
+    assert first.endswith("%1) local_unnamed_addr alwaysinline #0 {")
+    assert (second, third) == ("define void @plain() {", "declare i64 @other(i64)")

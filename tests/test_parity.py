@@ -214,3 +214,18 @@ def test_everything_public_is_listed() -> None:
 def test_truth_over_no_dimension_is_that_of_each_element(name: str) -> None:
     for none in ((), []):
         assert getattr(tg.tensor([[0.0, 2.0], [3.0, 0.0]]), name)(dim=none).tolist() == [[False, True], [True, False]]
+
+
+@pytest.mark.parametrize("target", [0, 1, 2])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_cross_entropy_of_large_scores_keeps_its_digits(target: int, compiled: bool) -> None:
+    def loss(x: Any) -> Any:
+        return tg.nn.functional.cross_entropy(x, tg.tensor([target]))
+
+    found = []
+    for dtype in ("float32", "float64"):
+        x = tg.tensor([[1e4, 1e4 + 1, 1e4 - 3]], dtype=dtype, requires_grad=True)
+        value = (tg.compile(loss) if compiled else loss)(x)
+        value.backward()
+        found.append([value.item(), *x.grad.tolist()[0]])
+    np.testing.assert_allclose(*found, rtol=1e-6)

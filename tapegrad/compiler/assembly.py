@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from tapegrad.compiler import cpu
 from tapegrad.compiler.intrinsics import VECTORISABLE
 from tapegrad.compiler.object_files import undefined_symbols
 
-__all__ = ["ALLOWED", "JitError", "assemble", "target_machine"]
+__all__ = ["ALLOWED", "JitError", "assemble", "marked", "target_machine"]
 
 RAISED: Final = "tapegrad_raised"  # what code calls where a Python exception would be raised
+
+
+# A function that is defined: its name in quotes or not, its parameters, and what stands before its attributes.
+_DEFINED: Final = re.compile(
+    r'^define [^@\n]*@("[^"\n]*"|[\w.$-]+)\((?:[^()"]|"[^"]*"|\((?:[^()]|\([^()]*\))*\))*\)'
+    r"(?: (?:local_)?unnamed_addr)?",
+    re.MULTILINE,
+)
+
+
+def marked(ir: str, attribute: Callable[[str], str]) -> str:
+    """Return LLVM's IR with an attribute, or the empty string, for the name of each function that is defined.
+
+    It is written as text: llvmlite 0.46 and 0.47 mark what a function returns, in place of the function, which LLVM
+    refuses or ignores.
+
+    >>> marked("define i64 @f(i64 %x) {", lambda name: "alwaysinline")
+    'define i64 @f(i64 %x) alwaysinline {'
+    """
+    return _DEFINED.sub(lambda found: f"{found[0]} {attribute(found[1].strip(chr(34)))}".rstrip(), ir)
 
 
 class JitError(Exception):
@@ -41,15 +62,14 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     kept = re.findall(rf'^define .*(@"?{VECTORISABLE}\w+"?)\(', ir, re.MULTILINE)
     used = f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(f'ptr {name}' for name in kept)}], "
     ir += used + 'section "llvm.metadata"\n' if kept else ""
-    module = llvm.parse_assembly(ir)
+    # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
+    module = llvm.parse_assembly(
+        marked(ir, lambda name: "" if name == symbol or name.startswith(VECTORISABLE) else "alwaysinline")
+    )
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     for item in module.functions:
-        if item.is_declaration or item.name == symbol:
-            continue
-        item.linkage = "internal"
-        if not item.name.startswith(VECTORISABLE):
-            # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
-            item.add_function_attribute("alwaysinline")
+        if not item.is_declaration and item.name != symbol:
+            item.linkage = "internal"
     for item in module.global_variables:
         if not item.is_declaration and not item.name.startswith("llvm."):
             item.linkage = "internal"

@@ -190,7 +190,7 @@ def _callee(function: types.FunctionType) -> Any:
     class Callee(CPUDispatcher):  # type: ignore[misc]
         def get_call_template(self, args: Any, kws: Any) -> Any:
             # One variant for all constants: LLVM sees them where it inlines the function.
-            return super().get_call_template([unliteral(own) for own in args] if numba_parts.inlines() else args, kws)
+            return super().get_call_template([unliteral(own) for own in args], kws)
 
         def add_overload(self, result: Any) -> None:
             self.overloads[tuple(result.signature.args)] = result  # Python never calls it

@@ -7,24 +7,11 @@ from typing import Any, Final
 
 from tapegrad.compiler.elements import divide
 
-__all__ = ["inlines", "library", "pipeline"]
+__all__ = ["library", "pipeline"]
 
 # Passes for closures made within a function, for expressions of arrays, and for checks of numba's other passes. Kernels
 # have no use for them, and each is followed by an analysis of the whole function.
 _UNNEEDED: Final = ("inline_closure_likes", "nopython_rewrites", "ir_legalization")
-
-
-@cache
-def inlines() -> bool:
-    """Whether LLVM inlines what it is told to. llvmlite 0.46 marks what functions return, in place of the functions.
-
-    Then a function that is called twice may stay a call, at which that version's vectoriser ends the process.
-    """
-    import llvmlite.binding as llvm
-
-    module = llvm.parse_assembly("define i64 @f(i64 %x) {\n  ret i64 %x\n}")
-    next(iter(module.functions)).add_function_attribute("alwaysinline")
-    return "define i64" in str(module)
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tapegrad.recording.steps import TERMS
 # the first begins `start` bytes into the arrays of all elements. Otherwise as `Line`; it returns how many lines it
 # could not compute.
 Block = Callable[[int, int, int, int, int, int, int, int], int]
+_LARGE: Final = 16.0  # losses of classes from which on probabilities are computed of scores alone
 SHORT = 32  # elements of a line: longer ones are blocks of their own
 exp, log = vmath.exp, vmath.log
 
@@ -249,8 +250,10 @@ def _class_loss(dtype: str, width: int) -> Block:
             if chosen < 0 or chosen >= n:
                 failed += 1
             else:
-                shift = kind(shift_of_scores(load(tops, i), load(logs, i)))
-                store(out, number + i, shift - load_at(x, i * step + chosen * stride, dtype))
+                # Of large scores the differences alone are exact.
+                shift = shift_of_scores(load(tops, i), load(logs, i))
+                score = load_at(x, i * step + chosen * stride, dtype)
+                store(out, number + i, kind(shift - shift + (load(tops, i) - score) + load(logs, i)))
         return failed
 
     return block
@@ -258,21 +261,23 @@ def _class_loss(dtype: str, width: int) -> Block:
 
 def _class_loss_back(dtype: str, width: int) -> Block:
     kind, add_powers, logs_of_sums = np.dtype(dtype).type, _add_powers(dtype, width), _logs_of_sums(dtype, width)
-    infinite, room, shift_of_scores = math.inf, TERMS * width, _shift_of_scores
+    wide, room, shift_of_scores = np.float64, TERMS * width, _shift_of_scores
 
     def block(args: int, start: int, number: int, many: int, n: int, step: int, stride: int, adds: int) -> int:
         x, target = get(args, 1) + start, get(args, 4) + start
         cts, outs = as_pointer(get(args, 0), dtype), as_pointer(get(args, 3), dtype)
-        shifts = as_pointer(stack(room), dtype)
+        factors, shifts = as_pointer(stack(room), dtype), as_pointer(stack(room), dtype)
         top, log_of_sum = as_pointer(stack(8), dtype), as_pointer(stack(8), "float64")  # of one line
         for i in range(many):
             chosen, out = get(get(args, 2), number + i), load(outs, number + i)
-            shift = out + load_at(x, i * step + chosen * stride, dtype)
-            if out == infinite:  # the class has probability 0; the slopes of the others are finite
+            shift = wide(out) + wide(load_at(x, i * step + chosen * stride, dtype))
+            if not out < _LARGE:  # it has lost digits of the others, or all: the class may have probability 0
                 logs_of_sums(top, log_of_sum, x + i * step, 1, n, step, stride)
-                shift = kind(shift_of_scores(load(top, 0), load(log_of_sum, 0)))
-            store(shifts, i, shift)
-        add_powers(target, x, as_pointer(get(args, 0) + number * width, dtype), shifts, many, n, step, stride, adds)
+                shift = shift_of_scores(wide(load(top, 0)), load(log_of_sum, 0))
+            rounded = kind(shift)
+            store(shifts, i, rounded)
+            store(factors, i, kind(load(cts, number + i) * exp(wide(rounded) - shift)))
+        add_powers(target, x, factors, shifts, many, n, step, stride, adds)
         for i in range(many):
             at = i * step + get(get(args, 2), number + i) * stride
             store_at(target, at, load_at(target, at, dtype) - load(cts, number + i), dtype)

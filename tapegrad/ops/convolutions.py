@@ -149,6 +149,11 @@ def _transposed(
             raise RuntimeError(
                 f"output padding must be smaller than either stride or dilation, but got output_padding {list(more)}"
             )
+    if w.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{list(w.shape)} instead"
+        )
     if x.shape[1] != w.shape[0] or groups < 1 or w.shape[0] % groups:
         raise RuntimeError(
             f"Given transposed=1, weight of size {list(w.shape)}, expected input{list(x.shape)} to have {w.shape[0]} "

@@ -108,8 +108,7 @@ publish(class_nll, class_nll_op, class_nll.__doc__ or "")
 def _class_loss_by_numpy(x: np.ndarray, indices: np.ndarray, dim: tuple[int, ...]) -> np.ndarray:
     own = _at_classes(x, indices)
     top = x.max(axis=1, keepdims=True, initial=-np.inf)
-    total = np.log(np.exp(x - top).sum(axis=1)) + top[:, 0]
-    found: np.ndarray = total - own
+    found: np.ndarray = np.log(np.exp(x - top).sum(axis=1)) + (top[:, 0] - own)  # the sum of large scores loses digits
     return found
 
 

@@ -153,8 +153,8 @@ def _nll(space: Space, operands: Sequence[Array], indices: Indices, attrs: Mappi
 def _loss(space: Space, operands: Sequence[Array], indices: Indices, attrs: Mapping[str, Any]) -> Array:
     (x,) = operands
     top = np.max(x, axis=1, keepdims=True)
-    total: Array = np.log(np.exp(x - top).sum(axis=1)) + top[:, 0] - gather(space, operands, indices, attrs)
-    return total
+    loss: Array = np.log(np.exp(x - top).sum(axis=1)) + (top[:, 0] - gather(space, operands, indices, attrs))
+    return loss
 
 
 #: By names of ops, for indices that are computed: from operands, indices and attributes to the result.

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from tapegrad.compiler.assembly import marked
 from tapegrad.program.fuse.emit import SYMBOL
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.body import Loop
@@ -238,13 +239,12 @@ def linked(text: str, codes: Sequence[Code]) -> str:
             waiting += code.codes if isinstance(code, Driver) else ()
     module = llvm.parse_assembly(texts.pop(SYMBOL))
     for name, stage in texts.items():
-        part = llvm.parse_assembly(stage)
+        way = "alwaysinline" if counts[name] == 1 and len(stage) < _INLINE else "noinline"
+        part = llvm.parse_assembly(marked(stage, lambda own, way=way: way if own == SYMBOL else ""))
         for item in (*part.functions, *part.global_variables):
             if not item.is_declaration and not item.name.startswith("llvm."):
                 item.linkage = "internal"
         function = part.get_function(SYMBOL)
         function.name, function.linkage = name, "external"
-        is_part = counts[name] == 1 and len(stage) < _INLINE
-        function.add_function_attribute("alwaysinline" if is_part else "noinline")
         module.link_in(part)
     return str(module)
