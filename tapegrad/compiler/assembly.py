@@ -23,8 +23,8 @@ _DEFINED: Final = re.compile(
 )
 
 
-def marked(ir: str, attribute: Callable[[str], str]) -> str:
-    """Return LLVM's IR with an attribute, or the empty string, for the name of each function that is defined.
+def marked(ir: str, attribute: Callable[[str], str | None]) -> str:
+    """Return LLVM's IR with an attribute, where there is one, for the name of each function that is defined.
 
     It is written as text: llvmlite 0.46 and 0.47 mark what a function returns, in place of the function, which LLVM
     refuses or ignores.
@@ -32,7 +32,7 @@ def marked(ir: str, attribute: Callable[[str], str]) -> str:
     >>> marked("define i64 @f(i64 %x) {", lambda name: "alwaysinline")
     'define i64 @f(i64 %x) alwaysinline {'
     """
-    return _DEFINED.sub(lambda found: f"{found[0]} {attribute(found[1].strip(chr(34)))}".rstrip(), ir)
+    return _DEFINED.sub(lambda found: f"{found[0]} {attribute(found[1].strip(chr(34))) or ''}".rstrip(), ir)
 
 
 class JitError(Exception):

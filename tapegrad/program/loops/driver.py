@@ -240,7 +240,7 @@ def linked(text: str, codes: Sequence[Code]) -> str:
     module = llvm.parse_assembly(texts.pop(SYMBOL))
     for name, stage in texts.items():
         way = "alwaysinline" if counts[name] == 1 and len(stage) < _INLINE else "noinline"
-        part = llvm.parse_assembly(marked(stage, lambda own, way=way: way if own == SYMBOL else ""))
+        part = llvm.parse_assembly(marked(stage, {SYMBOL: way}.get))
         for item in (*part.functions, *part.global_variables):
             if not item.is_declaration and not item.name.startswith("llvm."):
                 item.linkage = "internal"
