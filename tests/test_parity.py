@@ -229,3 +229,11 @@ def test_cross_entropy_of_large_scores_keeps_its_digits(target: int, compiled: b
         value.backward()
         found.append([value.item(), *x.grad.tolist()[0]])
     np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_second_derivative_of_logcumsumexp_of_small_numbers() -> None:
+    """The sum of nothing behind the last element is no number that overflows."""
+    x = tg.tensor([-384.0, -100.0], dtype="float32", requires_grad=True)
+    (slope,) = tg.autograd.grad(tg.logcumsumexp(x, 0).sum(), x, create_graph=True)
+    assert slope.tolist() == pytest.approx([1, 1])
+    assert tg.autograd.grad((slope * slope).sum(), x)[0].tolist() == [0, 0]

@@ -301,3 +301,17 @@ def test_many_tensors(count: int) -> None:
         return func.grad(lambda weights, x: (func.grad(loss)(weights, x)[0] ** 2).sum())
 
     assert_same(tg.compile(product(total))(weights, x[:9])[1], product(by_items)(weights, x[:9])[1], rtol=1e-9)
+
+
+def test_gradients_through_a_graph_from_outside_keep_it() -> None:
+    """Residuals of that graph, which only its rules take, are no constants of the machine code."""
+    x, w = tg.linspace(-1, 1, 80).requires_grad_(), tg.tensor([0.3, 0.4], requires_grad=True)
+    eye = tg.eye(80, dtype=x.dtype)
+
+    def slopes() -> Any:
+        y = tg.tanh(x * w.sum()) * x
+        return func.vmap(lambda ct: tg.autograd.grad(y, x, ct, create_graph=True, retain_graph=True)[0])(eye)
+
+    found = [tg.autograd.grad((slopes() ** 2).sum(), [x, w]) for _ in range(60)]  # later calls are of machine code
+    for own, first in zip(found[-1], found[0], strict=True):
+        np.testing.assert_allclose(own.numpy(), first.numpy(), rtol=1e-12)

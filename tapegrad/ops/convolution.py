@@ -330,6 +330,10 @@ def _check_bias(x: Tensor, w: Tensor, b: Tensor) -> None:
 
 def _check_size(height: int, width: int, window: Window) -> None:
     """Raise PyTorch's error unless the kernel has a place on a padded image."""
+    if 0 in (height, width):
+        raise RuntimeError(
+            f"Only zero batch or zero channel inputs are supported, but conv2d() got images of {height} x {width}"
+        )
     kernel, _, padding, dilation = window
     padded = [length + sum(around) for length, around in zip((height, width), padding, strict=True)]
     extent = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]

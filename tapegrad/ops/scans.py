@@ -172,7 +172,7 @@ def _logcumsumexp_rule(ct: Any, x: Any, out: Any, dim: Dims) -> Any:
     finite = xp.where(out == -np.inf, 0.0, out)
     if not dim or not x.shape[dim[0]]:
         return ct * xp.conj(xp.exp(x - finite))
-    factors = xp.exp(_later(out, dim[0], 0.0) - finite)  # not above 1
+    factors = xp.exp(_later(out, dim[0], -np.inf) - finite)  # not above 1; the first, of nothing, is 0
     return sums_of_later(ct, factors, dim) * xp.conj(xp.exp(x - finite))
 
 

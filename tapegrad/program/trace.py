@@ -31,7 +31,7 @@ from tapegrad.program.program import Entry, Program, detach_op
 from tapegrad.program.row_writes import with_rows
 from tapegrad.program.traced import Noticed, Traced, TracingError, error, origin_of, plain_twin
 from tapegrad.recording.plan_cache import compiled
-from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor, from_array
 
@@ -98,8 +98,12 @@ class Tracer(Takes):
         if number < count or operand._layout.weak or (isinstance(data, np.ndarray) and not data.flags.writeable):
             return number  # nobody can change it
         origin = origin_of(operand)
-        # A value of the trace around is no constant, even if its tensor dies, e.g. a residual that a rule takes.
-        self._tensors[number] = (lambda: origin) if self._is_around(data) else weakref.ref(origin)
+        # What has a graph, or is a value of the trace around, is no constant, even if its tensor dies: it may be a
+        # residual, which a rule takes. A leaf is a constant if its own tensor dies.
+        node = origin._node
+        own = node.tensor() if isinstance(node, Leaf) else None
+        is_kept = isinstance(node, list) or self._is_around(data)
+        self._tensors[number] = (lambda: origin) if is_kept else weakref.ref(origin if own is None else own)
         return number
 
     def _is_around(self, data: Any) -> bool:
