@@ -189,10 +189,11 @@ class _Mode:
         self.before: list[bool] = []
 
     def __enter__(self) -> None:
-        before = is_grad_enabled()
+        before = is_enabled_here()
         try:
             self.before.append(before)
-            switch(self.mode)
+            if before is not self.mode:
+                (pause if before else resume)()
         except BaseException:  # a signal handler raised: `__exit__` will not be called
             switch(before)
             raise
@@ -202,7 +203,8 @@ class _Mode:
     ) -> None:
         before = self.before[-1]
         try:
-            switch(before)
+            if is_enabled_here() is not before:
+                (resume if before else pause)()
             self.before.pop()
         except BaseException:
             switch(before)
@@ -269,10 +271,12 @@ class no_grad(_Mode):
     @overload
     def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, function: F | None = None) -> Any:
-        return super().__new__(cls) if function is None else decorated(function, functools.partial(_Mode, False))
+        if function is not None:
+            return decorated(function, functools.partial(_Mode, False))
+        return object.__new__(cls)
 
     def __init__(self) -> None:
-        super().__init__(False)
+        self.mode, self.before = False, []
 
 
 class enable_grad(_Mode):
@@ -293,10 +297,12 @@ class enable_grad(_Mode):
     @overload
     def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, function: F | None = None) -> Any:
-        return super().__new__(cls) if function is None else decorated(function, functools.partial(_Mode, True))
+        if function is not None:
+            return decorated(function, functools.partial(_Mode, True))
+        return object.__new__(cls)
 
     def __init__(self) -> None:
-        super().__init__(True)
+        self.mode, self.before = True, []
 
 
 class set_grad_enabled(_Mode):
