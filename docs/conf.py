@@ -38,6 +38,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"tapegrad {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 html_sidebars = {"index": []}
 html_context = {"default_mode": "auto"}  # the theme writes an error to the console if nothing is said

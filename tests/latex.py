@@ -36,7 +36,7 @@ RELATIONS = {
     r"\ne": np.not_equal,
 }
 TOKEN = re.compile(
-    r"\\operatorname\{[\w\\]+\}'?|\\bar\{\w\}|\\log\\Gamma|\\psi'|\\text\{[^}]*\}|\\[a-zA-Z]+|\\\\|[A-Z]{3,}|\d+(?:\.\d+)?|\S"
+    r"\\operatorname\{[\w\\]+\}'?|\\bar\{\\?\w+\}|\\log\\Gamma|\\psi'|\\text\{[^}]*\}|\\[a-zA-Z]+|\\\\|[A-Z]{3,}|\d+(?:\.\d+)?|\S"
 )
 _SPELT = {
     r"\left|": "ABS(", r"\right|": ")", r"\left\lfloor": "FLOOR(", r"\right\rfloor": ")", r"\left": "",

@@ -14,11 +14,13 @@ MATRIX_FUNCTIONS = {
     "triu": np.triu,
     "stril": lambda x: np.tril(x, -1),
     "sym": lambda x: np.triu(x) + np.triu(x, 1).conj().T,
+    "herm": lambda x: np.tril(x) + np.tril(x, -1).conj().T,
+    "skew": lambda x: x - x.conj().T,
 }
 
 
 def _tokens(text: str) -> list[str]:
-    text = re.sub(r"\\bar (\\?\w)", r"\\bar{\1}", text.replace(r"\left|", "ABS(").replace(r"\right|", ")"))
+    text = re.sub(r"\\bar ?(\\[a-zA-Z]+|\w)", r"\\bar{\1}", text.replace(r"\left|", "ABS(").replace(r"\right|", ")"))
     text = re.sub(r"\\mathrm\{(\w+)\}", r"\\operatorname{\1}", text)
     return TOKEN.findall(text.replace(r"\,", " ").replace(r"\frac12", r"\frac{1}{2}"))
 
@@ -82,7 +84,23 @@ class IndexReader(Reader):
 
 
 class MatrixReader(Reader):
-    """Reads products of matrices, elementwise ones where a circle stands, transposes and inverses."""
+    """Reads products of matrices, elementwise ones where a circle stands, transposes and inverses.
+
+    A quotient of matrices is elementwise, and 0 where it is 0/0. A number beside a matrix in a sum is that multiple of
+    the identity.
+    """
+
+    def sum(self) -> Any:
+        value = self.product()
+        while self.next in ("+", "-"):
+            sign = 1 if self.take() == "+" else -1
+            own = sign * self.product()
+            if np.ndim(value) < np.ndim(own):
+                value = value * np.eye(len(own))
+            elif np.ndim(own) < np.ndim(value):
+                own = own * np.eye(len(value))
+            value = value + own
+        return value
 
     def product(self) -> Any:
         sign = 1
@@ -90,10 +108,14 @@ class MatrixReader(Reader):
             self.take()
             sign = -sign
         value = self.power()
-        while self.next not in (None, "+", "-", ")", "}", "/"):
+        while self.next not in (None, "+", "-", ")", "}"):
             if self.next == r"\circ":
                 self.take()
                 value = value * self.power()
+            elif self.next == "/":
+                self.take()
+                divisor = self.power()
+                value = value / np.where(divisor == 0, np.where(value == 0, 1, divisor), divisor)
             else:
                 factor = self.power()
                 value = value @ factor if np.ndim(value) == np.ndim(factor) == 2 else value * factor

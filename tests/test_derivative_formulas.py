@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import tapegrad as tg
 from tests import latex_arrays
@@ -17,6 +18,7 @@ rng = np.random.default_rng(5)
 X = np.array([0.7, -1.3, 0.4, 2.1])
 PLACES = np.array([2, 0, 2, 1])
 A, B = rng.standard_normal((3, 3)) + 3 * np.eye(3), rng.standard_normal((3, 3))
+DEFINITE, TALL = A @ A.T, rng.standard_normal((4, 3))
 
 
 class Stated(NamedTuple):
@@ -31,6 +33,20 @@ class Stated(NamedTuple):
 
 def _mean(x: np.ndarray) -> dict[str, Any]:
     return {"m": x.mean(), "c": 1}
+
+
+def _inverse_gaps(a: np.ndarray) -> np.ndarray:
+    values = np.linalg.eigvalsh(a)
+    return 1 / (values - values[:, None] + np.diag(np.full(len(values), np.inf)))
+
+
+def _gaps_of_squares(a: np.ndarray) -> np.ndarray:
+    squares: np.ndarray = np.linalg.svd(a)[1] ** 2
+    return squares - squares[:, None]
+
+
+def _with_v(usv: Any) -> Any:
+    return usv[0], usv[1], usv[2].mH
 
 
 ALONG = {"softmax", "log_softmax", "logsumexp", "cumsum", "cumprod", "logcumsumexp"}
@@ -53,17 +69,22 @@ OF_MATRICES = [
     Stated("linalg.det", {"A": A}),
     Stated("linalg.slogdet", {"A": A}, lambda f, x: f(x)[1]),
     Stated("linalg.qr", {"A": A}, results=("Q", "R")),
+    Stated("linalg.cholesky", {"A": DEFINITE}, results=("L",)),
+    Stated("linalg.eigh", {"A": DEFINITE}, results=(r"\Lambda", "V"), more={"F": _inverse_gaps(DEFINITE)}),
+    Stated("linalg.svd", {"A": A}, lambda f, x: _with_v(f(x)), ("U", r"\Sigma", "V"), {"E": _gaps_of_squares(A)}),
+    Stated("linalg.lu_factor_ex", {"A": A}, lambda _, x: tg.linalg.lu(x)[1:], ("L", "U"), {"P": scipy.linalg.lu(A)[0]}),
+    Stated("linalg.pinv", {"A": TALL}, results=("P",)),
 ]
 
 
 def formulas_of(function: Any) -> dict[str, tuple[str, str]]:
-    """Return by letter of an operand the index of its cotangent and the formula."""
+    """Return by cotangent of an operand, and by what is defined for that, the index and the formula."""
     found = {}
     for text in re.findall(r":math:`([^`]*)`", re.sub(r"\s+", " ", function.__doc__)):
         for part in text.split(r",\quad "):
-            match = re.fullmatch(r"\\bar (\w)(?:_(\w))? = (.*)", part)
+            match = re.fullmatch(r"(\\bar )?(\w)(?:_(\w))? = (.*)", part)
             if match:
-                found[match[1]] = match[2] or "", match[3]
+                found[f"{match[1] or ''}{match[2]}"] = match[3] or "", match[4]
     return found
 
 
@@ -77,12 +98,21 @@ def compared(stated: Stated) -> list[tuple[str, str, str, np.ndarray, dict[str, 
     grads = tg.autograd.grad(results, leaves, cts)
     known = {**stated.operands, **stated.more, "n": len(X)}
     for letter, result, ct in zip(stated.results, results, cts, strict=True):
-        known |= {letter: result.detach().numpy(), rf"\bar{{{letter}}}": ct.numpy()}
+        is_diagonal = letter.startswith("\\")
+        value, slope = result.detach().numpy(), ct.numpy()
+        known |= (
+            {letter: np.diag(value), rf"\bar{{{letter}}}": np.diag(slope)}
+            if is_diagonal
+            else {
+                letter: value,
+                rf"\bar{{{letter}}}": slope,
+            }
+        )
     known |= {rf"\bar{{{letter}}}": grad.numpy() for letter, grad in zip(stated.operands, grads, strict=True)}
     formulas = formulas_of(function)
-    return [
-        (letter, *formulas[letter], grad.numpy(), known) for letter, grad in zip(stated.operands, grads, strict=True)
-    ]
+    known |= {name: latex_arrays.matrix(text, known) for name, (_, text) in formulas.items() if name == "S"}
+    pairs = zip(stated.operands, grads, strict=True)
+    return [(letter, *formulas[rf"\bar {letter}"], grad.numpy(), known) for letter, grad in pairs]
 
 
 @pytest.mark.parametrize("stated", OF_VECTORS, ids=lambda stated: stated.name)

@@ -128,8 +128,8 @@ def cholesky(A: Any, upper: bool = False) -> Bound:
 
     Notes
     -----
-    Derivative: :math:`\bar A = \frac12 L^{-H} S L^{-1}`, where S is the Hermitian matrix with the lower triangle of
-    :math:`L^H \bar L` (Murray 2016). It is Hermitian, as if both triangles were read.
+    Derivative: :math:`\bar A = \frac12 L^{-H} \mathrm{herm}(L^H \bar L) L^{-1}`, where herm copies the lower triangle
+    to the upper one (Murray 2016). It is Hermitian, as if both triangles were read.
 
     Examples
     --------
