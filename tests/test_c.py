@@ -207,3 +207,34 @@ def test_names_that_c_has_given_already_are_changed(name: str, expected: str, tm
     code, header = Program.trace(function, np.ones(3)).c(tmp_path)
     assert (code.name, header.name) == (f"{expected}.o", f"{expected}.h")
     assert f"int {expected}(" in header.read_text()
+
+
+def test_a_training_step_in_c(tmp_path: Path) -> None:
+    """Forward, backward and the optimizer's update, as a function of parameters and momenta."""
+    tg.manual_seed(0)
+    net = tg.nn.Sequential(tg.nn.Linear(2, 4), tg.nn.Tanh(), tg.nn.Linear(4, 1))
+    optimizer = tg.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    x = np.random.default_rng(1).standard_normal((8, 2))
+    y = x[:, :1] * x[:, 1:]
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = ((net(x) - y) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    net.double()
+    step(tg.from_numpy(x), tg.from_numpy(y))  # makes the momenta
+    program = Program.trace(step, x, y)
+    pure, state = program.functional(), program.state()
+    function = library(pure, tmp_path)
+    expected = [float(step(tg.from_numpy(x), tg.from_numpy(y))) for _ in range(20)]
+    losses = []
+    for _ in range(20):
+        status, outputs = outcome(function, pure, x, y, *tg.func.trees.flatten(state))
+        assert status == 0
+        losses.append(float(outputs[0]))
+        state = outputs[1 : 1 + len(tg.func.trees.flatten(state))]
+    np.testing.assert_allclose(losses, expected, rtol=1e-9)
+    assert losses[-1] < losses[0]
