@@ -393,3 +393,26 @@ def test_numpys_dot_does_not_look_at_values():
     for x in (np.ones(3), np.arange(3.0)):
         np.testing.assert_allclose(f(x, x + 1), x @ (x + 1) + 2 * x.sum())
     assert len(f.programs) == 1
+
+
+P, Q = tg.tensor([1.0, 2.0, 3.0], requires_grad=True), tg.tensor([0.5, 0.5, 2.0], requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (P.detach() * x).sum() + (P * P).sum() * x[0] + (Q * x).sum() * Q.detach().sum(),
+        lambda x: (P * x).sum() + (P.detach() * P).sum(),
+        lambda x: (P[1:].detach() * x[1:]).sum() + (P[1:] * x[:2]).sum(),
+        lambda x: tg.func.vmap(lambda own: own * P.detach().sum() + own * P.sum())(x).sum() + Q.sum(),
+    ],
+    ids=["detached first", "detached later", "views", "vmap"],
+)
+def test_a_tensor_from_outside_is_detached_and_is_not(function):
+    found = []
+    for call in (function, tg.compile(function)):
+        P.grad = Q.grad = None
+        call(tg.tensor([2.0, 0.0, 1.0])).backward()
+        found.append((P.grad.tolist(), Q.grad if Q.grad is None else Q.grad.tolist()))
+    P.grad = Q.grad = None
+    assert found[0] == found[1]

@@ -315,3 +315,18 @@ def test_gradients_through_a_graph_from_outside_keep_it() -> None:
     found = [tg.autograd.grad((slopes() ** 2).sum(), [x, w]) for _ in range(60)]  # later calls are of machine code
     for own, first in zip(found[-1], found[0], strict=True):
         np.testing.assert_allclose(own.numpy(), first.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_result_from_outside_is_detached_and_is_not(first: bool) -> None:
+    w = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    outer = w * w
+
+    def item(x: Any) -> Any:
+        parts = [lambda: (outer.detach() * x).sum(), lambda: (outer * x * x).sum()]
+        one, other = parts if first else parts[::-1]
+        return one() + other()
+
+    batch = tg.linspace(0, 1, 240).reshape(80, 3)
+    slopes = [tg.autograd.grad(func.vmap(item)(batch).sum(), w, retain_graph=True)[0] for _ in range(60)]
+    np.testing.assert_allclose(slopes[-1].numpy(), slopes[0].numpy(), rtol=1e-12)

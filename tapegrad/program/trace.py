@@ -171,7 +171,8 @@ class Tracer(Takes):
     def detached(self, tensor: Tensor) -> Tensor:
         """Return a tensor of the same value without a graph, which is a view."""
         self.renew(tensor)
-        result = self.copy_of(tensor) if tensor.is_traced else from_array(tensor._array())
+        has_graph = tensor.is_traced or tensor._node is not None  # else the data are the value, and no more
+        result = self.copy_of(tensor) if has_graph else from_array(tensor._array())
         self.note_view(result, tensor, None)
         return result
 
