@@ -13,6 +13,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func, nn
+from tapegrad.program import TracingError
 
 
 def rosenbrock(x: Any) -> Any:
@@ -201,7 +202,6 @@ def test_an_index_out_of_range_is_an_error() -> None:
 
 @pytest.mark.parametrize("bad", [lambda x: np.asarray(x), lambda x: x.unsqueeze_(0), lambda x: x * tg.poisson(x * x)])
 def test_what_cannot_be_traced_names_the_line_and_leaves_nothing_behind(bad: Any) -> None:
-    from tapegrad.program import TracingError
 
     compiled = tg.compile(bad)
     for _ in range(2):
@@ -416,3 +416,18 @@ def test_a_tensor_from_outside_is_detached_and_is_not(function):
         found.append((P.grad.tolist(), Q.grad if Q.grad is None else Q.grad.tolist()))
     P.grad = Q.grad = None
     assert found[0] == found[1]
+
+
+def test_a_hook_that_only_a_pass_outside_would_call_is_refused():
+    def doubled(x):
+        y = x * P
+        y.register_hook(lambda ct: 2 * ct)
+        return y.sum()
+
+    x = tg.tensor([1.0, 2.0, 3.0])
+    with pytest.raises(TracingError, match="only a backward pass within the function calls a hook"):
+        tg.compile(doubled)(x)
+    assert float(tg.compile(lambda x: func.grad(doubled)(x).sum().detach())(x)) == 12
+    batch = tg.linspace(0, 1, 240).reshape(80, 3)
+    slopes = [tg.autograd.grad(func.vmap(doubled)(batch).sum(), P)[0].tolist() for _ in range(60)]
+    assert slopes[-1] == pytest.approx(slopes[0])

@@ -31,7 +31,7 @@ from tapegrad.program.program import Entry, Program, detach_op
 from tapegrad.program.row_writes import with_rows
 from tapegrad.program.traced import Noticed, Traced, TracingError, error, origin_of, plain_twin
 from tapegrad.recording.plan_cache import compiled
-from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode, operand_nodes
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor, from_array
 
@@ -53,6 +53,7 @@ class Tracer(Takes):
         super().__init__()
         self.has_functions = False
         self._tensors: dict[int, Callable[[], Tensor | None]] = {}
+        self._hooked: list[tuple[TapeNode, TracingError]] = []
 
     def indices_of(self, array: np.ndarray) -> Any:
         """Return the array of indices of an entry as a rule sees it."""
@@ -74,6 +75,24 @@ class Tracer(Takes):
     def random(self) -> None:
         """Refuse random numbers, which would be the same in every call."""
         raise error("random numbers of this kind are not traced; give them to the function as an argument")
+
+    def hooked(self, tensor: Tensor) -> None:
+        """Note a hook of a result, and the error that it is if a pass outside of the function had to call it."""
+        if isinstance(tensor._node, list):
+            why = "only a backward pass within the function calls a hook; write a tapegrad.autograd.Function"
+            self._hooked.append((tensor._node, error(why)))
+
+    def check_hooks(self, nodes: Sequence[TapeNode | Leaf | None]) -> None:
+        """Raise the error of a hook that a pass from these nodes of results would call."""
+        found, waiting = set[int](), [node for node in nodes if self._hooked and isinstance(node, list)]
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in found:
+                found.add(id(node))
+                waiting += [own for own in operand_nodes(node) if isinstance(own, list)]
+        for node, why in self._hooked:
+            if id(node) in found:
+                raise why
 
     def called(self) -> None:
         """Note that the user's own rule is a part of the function: see `Version`."""
@@ -295,8 +314,12 @@ def trace(
             outputs = function(*inputs)
             tracer.renew_all(outputs)
             results = [tracer.number_of(own) for own in outputs]
+            nodes = [own._node for own in outputs]
             del outputs  # a tensor of the function's own dies now
             taken, changed = tracer.found(inputs, numbers, outside)
+            if outside is None or not outside.is_step:
+                tracer.check_hooks(nodes)
+            del nodes
     finally:
         dtypes.on_change.remove(tracer.forget_kinds)
         tracer.restore()

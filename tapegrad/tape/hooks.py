@@ -246,6 +246,7 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Re
         if node.hooks is None:
             node.hooks = HookTable()
         return RemovableHandle(node.hooks, hook)
+    modes.tell("hooked", tensor)
     return RemovableHandle(hooks_of(node).table, hook)
 
 
