@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from tapegrad import modes
+from tapegrad.modes import enable_grad
 from tapegrad.pass_modes import calls_rules
 from tapegrad.sweep import workspace as ws
+from tapegrad.sweep.recorded import walk_rows
 from tapegrad.sweep.row_loop import RowLoop
 from tapegrad.sweep.sweep import Sweep, profilers, run_pass
 from tapegrad.sweep.workspace import WRITTEN
@@ -102,3 +106,45 @@ def _rows(
         sweep.keep.clear()
         sweep.workspace.buffers.clear()  # the next sweep starts with the arena's newest chunk
     return [rows.get(slot) for slot in slots]
+
+
+def record_rows(
+    roots: Sequence[Tensor], inputs: Sequence[Tensor], batches: Sequence[Tensor], retain: bool,
+    allow_unused: bool = True,
+) -> list[Tensor | None] | None:  # fmt: skip
+    """Bring batches of cotangents back to the inputs as `sweep_rows` does, and record the computation.
+
+    Each entry is visited once, for all rows. No list is returned where `sweep_rows` returns none, and inside of an
+    interceptor, as of a trace.
+    """
+    nodes = [views.renewed(root)._node for root in roots]
+    if calls_rules() or modes.interceptor() is not None or not all(isinstance(node, list) for node in nodes):
+        return None
+    if len(set(map(slot_of, nodes))) < len(nodes):
+        return None
+    wanted = [views.renewed(tensor)._node for tensor in inputs]
+    seeds = [batch._data for batch in batches]
+    return run_pass(
+        nodes,  # type: ignore[arg-type]  # lists, as checked
+        seeds,
+        wanted,
+        retain,
+        lambda sweep: _recorded(sweep, inputs, batches, allow_unused),
+        by_rules=True,
+    )
+
+
+def _recorded(
+    sweep: Sweep, inputs: Sequence[Tensor], batches: Sequence[Tensor], allow_unused: bool
+) -> list[Tensor | None] | None:
+    slots = [slot_of(tensor._node) for tensor in inputs]
+    leaves = [leaf_at(slot) for slot in sweep.leaf_slots()]
+    has_hooks = sweep.has_hooks() or any(leaf.hooks or hasattr(leaf, "shape") for leaf in leaves)
+    if has_hooks or not (allow_unused or sweep.reached().issuperset(slots)):
+        sweep.undo()
+        return None
+    cts: list[Any] = [*batches] + [None] * (sweep.workspace.state[ws.N_IDS] - len(batches))
+    with enable_grad(), np.errstate(all="ignore"):
+        walk_rows(sweep, cts, len(batches[0]))
+    by_slot = dict(zip(sweep.workspace.arrays[ws.SLOTS_AT][: len(cts)].tolist(), cts, strict=True))
+    return [by_slot.get(slot) for slot in slots]

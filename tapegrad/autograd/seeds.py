@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from tapegrad.autograd.backward import grad
-from tapegrad.autograd.rows import sweep_rows
+from tapegrad.autograd.rows import record_rows, sweep_rows
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.op import xp
 from tapegrad.tensor import Tensor, from_array
@@ -73,6 +73,10 @@ def _pulled(root: Tensor, inputs: Sequence[Tensor], batch: np.ndarray, create_gr
         swept = sweep_rows([root], inputs, [batch], retain=True)
         if swept is not None:
             return [None if rows is None else from_array(rows) for rows in swept]
+    elif len(batch) > 1:
+        recorded = record_rows([root], inputs, [from_array(batch)], retain=True)
+        if recorded is not None:
+            return recorded
     rows = [
         grad(root, inputs, from_array(batch[row, ...]), retain_graph=True, create_graph=create_graph, allow_unused=True)
         for row in range(len(batch))

@@ -27,6 +27,7 @@ from tapegrad.recording.rule_calls import RuleCall, call_rule
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct
 from tapegrad.sweep import workspace as ws
+from tapegrad.sweep.row_rules import cotangents_of_rows
 from tapegrad.sweep.rule_stops import CALLS, IS_SIMPLE, fitted, rule_calls_of
 from tapegrad.sweep.stops import between_hooks
 from tapegrad.sweep.sweep import Sweep
@@ -280,6 +281,31 @@ def visit(
     return values
 
 
+def walk_rows(sweep: Sweep, cts: list[Any], count: int) -> None:
+    """Visit the found entries as `walk` does, with so many cotangents along a leading dimension; none has a hook."""
+    arrays, state = sweep.workspace.arrays, sweep.workspace.state
+    order, starts = arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist(), arrays[ws.STARTS_AT]
+    flags, edges = arrays[ws.CTS_AT], arrays[ws.EDGES_AT]
+    for position, entry_id in enumerate(order):
+        if entry_id < 0 or cts[entry_id] is None:
+            continue
+        node, ct, first = sweep.node(position), cts[entry_id], starts[position]
+        plan = node[PLAN_OBJECT]
+        ids = edges[first : first + plan.arity].tolist()
+        if is_part(plan):
+            if cts[ids[0]] is None:
+                cts[ids[0]] = {}
+            _add(cts[ids[0]], plan.attrs["number_of_result"], ct)
+        else:
+            if isinstance(ct, dict):
+                ct = _all_parts(plan, ct, (count,))
+            wanted = [k for k, own in enumerate(ids) if own >= 0 and flags[own] != UNWANTED]
+            for operand, value in cotangents_of_rows(node, wanted, ct, count):
+                _add(cts, ids[operand], value)
+        if not flags[entry_id] & CAPTURED:
+            cts[entry_id] = None
+
+
 def _with_hooks(
     node: TapeNode, wanted: Sequence[int], ct: Any, change: Callable[[Any], Any], hooks: Hooks
 ) -> list[tuple[int, Tensor]]:
@@ -296,10 +322,10 @@ def _add(cts: Any, key: int, value: Tensor) -> None:
     cts[key] = value if before is None else xp.add(before, value)
 
 
-def _all_parts(plan: Plan, cts: dict[int, Tensor]) -> tuple[Tensor, ...]:
-    """Return the cotangents of several results; zeros for a result without."""
+def _all_parts(plan: Plan, cts: dict[int, Tensor], rows: tuple[int, ...] = ()) -> tuple[Tensor, ...]:
+    """Return the cotangents of several results; zeros for a result without. `rows` stand in front of each shape."""
     return tuple(
-        cts[number] if number in cts else from_array(np.zeros(layout.shape, layout.dtype))
+        cts[number] if number in cts else from_array(np.zeros((*rows, *layout.shape), layout.dtype))
         for number, (layout, _) in parts_of(plan).items()
     )
 

@@ -111,6 +111,19 @@ def cotangents(
     return [(n, fit(values[n], layouts[n])) for n in operands if values[n] is not NO_COTANGENT]
 
 
+def arguments_of(node: TapeNode, operand: int, ct: Any) -> dict[str, Any]:
+    """Return what the rule of one operand would be called with, by its parameters' names; it has a rule of its own."""
+    plan = node[PLAN_OBJECT]
+    words = np.array(rule_calls(plan).calls[operand])
+    words[0] = id(_as_tuple)
+    values = lazy.call(watch(words, f"arguments of a rule of {plan.name}"), node, ct, None)
+    return dict(zip(rule_parameters(plan.op.rule(operand)), values, strict=True))
+
+
+def _as_tuple(*arguments: Any) -> tuple[Any, ...]:
+    return arguments
+
+
 def fit(value: Any, layout: Layout) -> Tensor:
     """Undo broadcasting and promotion: sum to the operand's shape, and convert to its dtype. None is zero."""
     if value is None:
