@@ -126,13 +126,16 @@ def keep_forever(thing: object) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
+@functools.cache  # one function has many names: each operation's call is the same machine code
+def _address(function: Callable[..., int]) -> int:
+    return address_of(function.__name__, function, ("int64",) * function.__code__.co_argcount)
+
+
 @functools.cache
 def _method(function: Callable[..., int], name: str, doc: str) -> int:
     """Return the address of a compiled function's PyMethodDef."""
-    count = function.__code__.co_argcount
-    address = address_of(function.__name__, function, ("int64",) * count)
-    flags = _METH_FASTCALL | (_METH_KEYWORDS if count == 4 else 0)
-    method = _MethodDef((name or function.__name__).encode(), address, flags, doc.encode())
+    flags = _METH_FASTCALL | (_METH_KEYWORDS if function.__code__.co_argcount == 4 else 0)
+    method = _MethodDef((name or function.__name__).encode(), _address(function), flags, doc.encode())
     keep_forever(method)
     return ctypes.addressof(method)
 
