@@ -63,7 +63,8 @@ def jacrev(
     Notes
     -----
     The function is called once, and the tape is searched once for each output. Then the compiled sweep runs once for
-    each row. A Jacobian that can be differentiated again, as inside another transform, is recorded row by row.
+    each row. A Jacobian that can be differentiated again, as inside another transform, is recorded: rules are called
+    once for all rows where they take these along a leading dimension, else for each row.
 
     Examples
     --------

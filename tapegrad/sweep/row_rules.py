@@ -20,7 +20,7 @@ from tapegrad.tensor import Tensor
 _FAMILIES: Final = (*ELEMENTWISE, "cast", "rounding")
 #: Ops whose rule for a batch is that of the same op with each dimension moved by one, and residuals that broadcast.
 _MOVED: Final = frozenset(
-    ("clone", "cumsum", "expand", "flatten", "flip", "getitem", "log_softmax", "logsumexp", "mean", "permute",
+    ("clone", "cumsum", "expand", "flatten", "flip", "getitem", "log_softmax", "mean", "permute",
      "reshape", "softmax", "squeeze", "stack", "sum", "unsqueeze")
 )  # fmt: skip
 _WHOLE: Final = (None, None, None)  # a slice of all elements, in keys of indices
@@ -92,6 +92,8 @@ def _elementwise(plan: Plan, operand: int, given: dict[str, Any], count: int) ->
 
 def _moved(plan: Plan, operand: int, given: dict[str, Any], count: int) -> Any:
     name, values = plan.op.name, []
+    if not plan.layouts[operand].shape:  # dimensions of a number are none, or its only one
+        return None
     if name == "expand":
         return given["ct"]
     for argument, value in given.items():
