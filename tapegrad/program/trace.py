@@ -190,8 +190,9 @@ class Tracer(Takes):
     def detached(self, tensor: Tensor) -> Tensor:
         """Return a tensor of the same value without a graph, which is a view."""
         self.renew(tensor)
-        has_graph = tensor.is_traced or tensor._node is not None  # else the data are the value, and no more
-        result = self.copy_of(tensor) if has_graph else from_array(tensor._array())
+        number = self.known(raw_data(tensor))
+        is_outside = tensor._node is not None and (number is None or number in self._tensors)  # its data stand for it
+        result = self.copy_of(tensor) if tensor.is_traced or is_outside else from_array(tensor._array())
         self.note_view(result, tensor, None)
         return result
 
