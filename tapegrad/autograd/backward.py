@@ -216,24 +216,17 @@ def _batched(
     if len(batches) != len(outputs) or len({batch.shape[0] for batch in batches}) != 1 or not batches[0].shape[0]:
         raise RuntimeError(f"got {len(outputs)} tensors and {len(batches)} batches of gradients, or empty ones")
     count = batches[0].shape[0]
-    from tapegrad.autograd.rows import record_rows, sweep_rows  # at call time: few programs have batches of cotangents
+    from tapegrad.autograd.rows import pull_rows  # at call time: few programs have batches of cotangents
 
     unused_allowed = materialize if allow_unused is None else bool(allow_unused)
     fits = all(batch.dtype == output.dtype for output, batch in zip(outputs, batches, strict=True))  # fmt: skip
-    if fits and not create_graph and all(views.renewed(x)._node is not None for x in inputs):
-        swept = sweep_rows(outputs, inputs, [batch._data for batch in batches], retain, unused_allowed)
-        if swept is not None:
+    if fits and all(views.renewed(x)._node is not None for x in inputs):
+        gradients = pull_rows(outputs, inputs, batches, retain, create_graph, unused_allowed)
+        if gradients is not None:
             if materialize:
-                swept = [np.zeros((count, *x.shape), x.dtype) if own is None else own
-                         for x, own in zip(inputs, swept, strict=True)]  # fmt: skip
-            return tuple(None if own is None else from_array(own) for own in swept)
-    if fits and create_graph and all(views.renewed(x)._node is not None for x in inputs):
-        recorded = record_rows(outputs, inputs, batches, retain, unused_allowed)
-        if recorded is not None:
-            if materialize:
-                recorded = [from_array(np.zeros((count, *x.shape), x.dtype)) if own is None else own
-                            for x, own in zip(inputs, recorded, strict=True)]  # fmt: skip
-            return tuple(recorded)
+                gradients = [from_array(np.zeros((count, *x.shape), x.dtype)) if own is None else own
+                             for x, own in zip(inputs, gradients, strict=True)]  # fmt: skip
+            return tuple(gradients)
     rows = []
     for index in range(count):
         last = retain or index < count - 1

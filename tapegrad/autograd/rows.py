@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,18 @@ from tapegrad.sweep.sweep import Sweep, profilers, run_pass
 from tapegrad.sweep.workspace import WRITTEN
 from tapegrad.tape import views
 from tapegrad.tape.entries import leaf_at, slot_of
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
+
+
+def pull_rows(
+    roots: Sequence[Tensor], inputs: Sequence[Tensor], batches: Sequence[Tensor], retain: bool, create_graph: bool,
+    allow_unused: bool = True,
+) -> list[Tensor | None] | None:  # fmt: skip
+    """Return the gradients of inputs for batches of cotangents, by `sweep_rows` or, to be recorded, `record_rows`."""
+    if create_graph:
+        return record_rows(roots, inputs, batches, retain, allow_unused)
+    swept = sweep_rows(roots, inputs, [batch._data for batch in batches], retain, allow_unused)
+    return None if swept is None else [None if rows is None else from_array(rows) for rows in swept]
 
 
 def sweep_rows(
@@ -46,18 +57,8 @@ def sweep_rows(
         list, and nothing has changed, if an input is not used though it has to be, if there are hooks or strong zeros,
         or if a root is a leaf: these need a pass for each cotangent.
     """
-    nodes = [views.renewed(root)._node for root in roots]
-    if calls_rules() or not all(isinstance(node, list) for node in nodes) or len(set(map(slot_of, nodes))) < len(nodes):
-        return None
     seeds = [np.empty(root.shape, root.dtype) for root in roots]
-    wanted = [views.renewed(tensor)._node for tensor in inputs]
-    return run_pass(
-        nodes,  # type: ignore[arg-type]  # lists, as checked
-        seeds,
-        wanted,
-        retain,
-        lambda sweep: _rows(sweep, inputs, batches, seeds, allow_unused),
-    )
+    return _pass(roots, inputs, seeds, retain, lambda sweep: _rows(sweep, inputs, batches, seeds, allow_unused))
 
 
 def _rows(
@@ -66,13 +67,12 @@ def _rows(
 ) -> list[np.ndarray | None] | None:  # fmt: skip
     arrays, n_ids = sweep.workspace.arrays, sweep.workspace.state[ws.N_IDS]
     try:
-        leaves = [leaf_at(slot) for slot in sweep.leaf_slots()]
-        ids = {slot: entry_id for entry_id, slot in enumerate(arrays[ws.SLOTS_AT][:n_ids].tolist())}
         slots = [slot_of(tensor._node) for tensor in inputs]
-        has_hooks = sweep.has_hooks() or any(leaf.hooks or hasattr(leaf, "shape") for leaf in leaves)
-        if has_hooks or not (allow_unused or all(slot in ids for slot in slots)):
+        if _is_refused(sweep, slots, allow_unused):
             sweep.undo()
             return None
+        leaves = [leaf_at(slot) for slot in sweep.leaf_slots()]
+        ids = {slot: entry_id for entry_id, slot in enumerate(arrays[ws.SLOTS_AT][:n_ids].tolist())}
         rows = {slot: np.zeros((len(batches[0]), *tensor.shape), tensor.dtype)
                 for slot, tensor in zip(slots, inputs, strict=True) if slot in ids}  # fmt: skip
         targets = {leaf.slot: np.empty(rows[leaf.slot].shape[1:], rows[leaf.slot].dtype)
@@ -117,30 +117,38 @@ def record_rows(
     Each entry is visited once, for all rows. No list is returned where `sweep_rows` returns none, and inside of an
     interceptor, as of a trace.
     """
-    nodes = [views.renewed(root)._node for root in roots]
-    if calls_rules() or modes.interceptor() is not None or not all(isinstance(node, list) for node in nodes):
+    if modes.interceptor() is not None:
         return None
-    if len(set(map(slot_of, nodes))) < len(nodes):
+    seeds = [batch._data for batch in batches]
+    return _pass(
+        roots, inputs, seeds, retain, lambda sweep: _recorded(sweep, inputs, batches, allow_unused), by_rules=True
+    )
+
+
+def _pass(
+    roots: Sequence[Tensor], inputs: Sequence[Tensor], seeds: list[np.ndarray], retain: bool,
+    work: Callable[[Sweep], list[Any] | None], by_rules: bool = False,
+) -> list[Any] | None:  # fmt: skip
+    """Run a pass from roots to inputs; None if a root is a leaf or occurs twice, or there are strong zeros."""
+    nodes = [views.renewed(root)._node for root in roots]
+    if calls_rules() or not all(isinstance(node, list) for node in nodes) or len(set(map(slot_of, nodes))) < len(nodes):
         return None
     wanted = [views.renewed(tensor)._node for tensor in inputs]
-    seeds = [batch._data for batch in batches]
-    return run_pass(
-        nodes,  # type: ignore[arg-type]  # lists, as checked
-        seeds,
-        wanted,
-        retain,
-        lambda sweep: _recorded(sweep, inputs, batches, allow_unused),
-        by_rules=True,
-    )
+    return run_pass(nodes, seeds, wanted, retain, work, by_rules)  # type: ignore[arg-type]  # lists, as checked
+
+
+def _is_refused(sweep: Sweep, slots: Sequence[int], allow_unused: bool) -> bool:
+    """Whether there are hooks, or an input is not used though it has to be."""
+    leaves = [leaf_at(slot) for slot in sweep.leaf_slots()]
+    has_hooks = sweep.has_hooks() or any(leaf.hooks or hasattr(leaf, "shape") for leaf in leaves)
+    return has_hooks or not (allow_unused or sweep.reached().issuperset(slots))
 
 
 def _recorded(
     sweep: Sweep, inputs: Sequence[Tensor], batches: Sequence[Tensor], allow_unused: bool
 ) -> list[Tensor | None] | None:
     slots = [slot_of(tensor._node) for tensor in inputs]
-    leaves = [leaf_at(slot) for slot in sweep.leaf_slots()]
-    has_hooks = sweep.has_hooks() or any(leaf.hooks or hasattr(leaf, "shape") for leaf in leaves)
-    if has_hooks or not (allow_unused or sweep.reached().issuperset(slots)):
+    if _is_refused(sweep, slots, allow_unused):
         sweep.undo()
         return None
     cts: list[Any] = [*batches] + [None] * (sweep.workspace.state[ws.N_IDS] - len(batches))

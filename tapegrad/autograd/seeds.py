@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from tapegrad.autograd.backward import grad
-from tapegrad.autograd.rows import record_rows, sweep_rows
+from tapegrad.autograd.rows import pull_rows
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.op import xp
 from tapegrad.tensor import Tensor, from_array
@@ -69,14 +69,10 @@ def _pulled(root: Tensor, inputs: Sequence[Tensor], batch: np.ndarray, create_gr
         found: list[Tensor | None] | None = mapped(row, row, [from_array(batch)], in_program=True)
         if found is not None:
             return found
-    if not create_graph:
-        swept = sweep_rows([root], inputs, [batch], retain=True)
-        if swept is not None:
-            return [None if rows is None else from_array(rows) for rows in swept]
-    elif len(batch) > 1:
-        recorded = record_rows([root], inputs, [from_array(batch)], retain=True)
-        if recorded is not None:
-            return recorded
+    if len(batch) > 1 or not create_graph:
+        gradients = pull_rows([root], inputs, [from_array(batch)], retain=True, create_graph=create_graph)
+        if gradients is not None:
+            return gradients
     rows = [
         grad(root, inputs, from_array(batch[row, ...]), retain_graph=True, create_graph=create_graph, allow_unused=True)
         for row in range(len(batch))

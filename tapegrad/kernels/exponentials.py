@@ -230,15 +230,8 @@ def _logsumexp_back(dtype: str, width: int) -> Block:
     return block
 
 
-def _shift_of_scores(top: Any, log_of_sum: Any) -> Any:
-    """Return the logarithm of the sum of a line's powers, or nan if it is infinite, as in `log_softmax`."""
-    shift = top + log_of_sum
-    return shift if shift - shift == 0 else shift - shift
-
-
 def _class_loss(dtype: str, width: int) -> Block:
     kind, logs_of_sums, room = np.dtype(dtype).type, _logs_of_sums(dtype, width), TERMS * 8
-    shift_of_scores = _shift_of_scores
 
     def block(args: int, start: int, number: int, many: int, n: int, step: int, stride: int, adds: int) -> int:
         x, out = get(args, 0) + start, as_pointer(get(args, 2), dtype)
@@ -250,10 +243,9 @@ def _class_loss(dtype: str, width: int) -> Block:
             if chosen < 0 or chosen >= n:
                 failed += 1
             else:
-                # Of large scores the differences alone are exact.
-                shift = shift_of_scores(load(tops, i), load(logs, i))
+                # Of large scores the differences alone are exact. If the largest is infinite, the logarithm is nan.
                 score = load_at(x, i * step + chosen * stride, dtype)
-                store(out, number + i, kind(shift - shift + (load(tops, i) - score) + load(logs, i)))
+                store(out, number + i, kind((load(tops, i) - score) + load(logs, i)))
         return failed
 
     return block
@@ -261,7 +253,7 @@ def _class_loss(dtype: str, width: int) -> Block:
 
 def _class_loss_back(dtype: str, width: int) -> Block:
     kind, add_powers, logs_of_sums = np.dtype(dtype).type, _add_powers(dtype, width), _logs_of_sums(dtype, width)
-    wide, room, shift_of_scores = np.float64, TERMS * width, _shift_of_scores
+    wide, room = np.float64, TERMS * width
 
     def block(args: int, start: int, number: int, many: int, n: int, step: int, stride: int, adds: int) -> int:
         x, target = get(args, 1) + start, get(args, 4) + start
@@ -273,7 +265,7 @@ def _class_loss_back(dtype: str, width: int) -> Block:
             shift = wide(out) + wide(load_at(x, i * step + chosen * stride, dtype))
             if not out < _LARGE:  # it has lost digits of the others, or all: the class may have probability 0
                 logs_of_sums(top, log_of_sum, x + i * step, 1, n, step, stride)
-                shift = shift_of_scores(wide(load(top, 0)), load(log_of_sum, 0))
+                shift = wide(load(top, 0)) + load(log_of_sum, 0)
             rounded = kind(shift)
             store(shifts, i, rounded)
             store(factors, i, kind(load(cts, number + i) * exp(wide(rounded) - shift)))

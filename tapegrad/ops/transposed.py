@@ -33,13 +33,13 @@ def _by_numpy(x: np.ndarray, w: np.ndarray, window: Window, size: Pair, groups: 
 
 def _prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
     x, w = layouts
-    way, otherwise = dict(attrs), partial(_by_numpy, **attrs)
-    shape = _shape(x.shape, w.shape, way.pop("size"), attrs["groups"])
+    window, size, groups = attrs.values()
+    shape, otherwise = _shape(x.shape, w.shape, size, groups), partial(_by_numpy, **attrs)
     fits = x.contiguous and w.contiguous and x.dtype.kind == "f"
-    found = kernel_of("images", shape, w.shape, x.dtype, **way) if fits else None
-    if found is None:
+    chosen = kernel_of("images", shape, w.shape, x.dtype, window, groups) if fits else None
+    if chosen is None:
         return otherwise
-    kernel, geometry = found
+    kernel, geometry = chosen
     return computed(kernel(), geometry, shape, x.dtype, otherwise, by_status=True)
 
 

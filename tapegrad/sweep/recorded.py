@@ -260,6 +260,19 @@ def visit(
 
     `walk` leaves entries of several results, and those with hooks, to this function.
     """
+
+    def rules(node: TapeNode, wanted: Sequence[int], ct: Any) -> list[tuple[int, Tensor]]:
+        hooks = node_hooks(node)
+        return cotangents(node, wanted, ct, change) if hooks is None else _with_hooks(node, wanted, ct, change, hooks)
+
+    return _brought(sweep, cts, position, rules)
+
+
+def _brought(
+    sweep: Sweep, cts: list[Any], position: int, rules: Callable[..., list[tuple[int, Tensor]]],
+    rows: tuple[int, ...] = (),
+) -> Sequence[tuple[int, Tensor]]:  # fmt: skip
+    """Bring the cotangent of an entry to its operands, as `visit` does; `rows` stand in front of each shape."""
     arrays, node = sweep.workspace.arrays, sweep.node(position)
     plan = node[PLAN_OBJECT]
     ct, first = cts[arrays[ws.ORDER_AT][position]], arrays[ws.STARTS_AT][position]
@@ -272,10 +285,7 @@ def visit(
     wanted = [
         operand for operand, entry_id in enumerate(ids) if entry_id >= 0 and arrays[ws.CTS_AT][entry_id] != UNWANTED
     ]
-    if isinstance(ct, dict):
-        ct = _all_parts(plan, ct)
-    hooks = node_hooks(node)
-    values = cotangents(node, wanted, ct, change) if hooks is None else _with_hooks(node, wanted, ct, change, hooks)
+    values = rules(node, wanted, _all_parts(plan, ct, rows) if isinstance(ct, dict) else ct)
     for operand, value in values:
         _add(cts, ids[operand], value)
     return values
@@ -284,25 +294,12 @@ def visit(
 def walk_rows(sweep: Sweep, cts: list[Any], count: int) -> None:
     """Visit the found entries as `walk` does, with so many cotangents along a leading dimension; none has a hook."""
     arrays, state = sweep.workspace.arrays, sweep.workspace.state
-    order, starts = arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist(), arrays[ws.STARTS_AT]
-    flags, edges = arrays[ws.CTS_AT], arrays[ws.EDGES_AT]
-    for position, entry_id in enumerate(order):
+    rules = functools.partial(cotangents_of_rows, count=count)
+    for position, entry_id in enumerate(arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist()):
         if entry_id < 0 or cts[entry_id] is None:
             continue
-        node, ct, first = sweep.node(position), cts[entry_id], starts[position]
-        plan = node[PLAN_OBJECT]
-        ids = edges[first : first + plan.arity].tolist()
-        if is_part(plan):
-            if cts[ids[0]] is None:
-                cts[ids[0]] = {}
-            _add(cts[ids[0]], plan.attrs["number_of_result"], ct)
-        else:
-            if isinstance(ct, dict):
-                ct = _all_parts(plan, ct, (count,))
-            wanted = [k for k, own in enumerate(ids) if own >= 0 and flags[own] != UNWANTED]
-            for operand, value in cotangents_of_rows(node, wanted, ct, count):
-                _add(cts, ids[operand], value)
-        if not flags[entry_id] & CAPTURED:
+        _brought(sweep, cts, position, rules, (count,))
+        if not arrays[ws.CTS_AT][entry_id] & CAPTURED:
             cts[entry_id] = None
 
 
@@ -322,7 +319,7 @@ def _add(cts: Any, key: int, value: Tensor) -> None:
     cts[key] = value if before is None else xp.add(before, value)
 
 
-def _all_parts(plan: Plan, cts: dict[int, Tensor], rows: tuple[int, ...] = ()) -> tuple[Tensor, ...]:
+def _all_parts(plan: Plan, cts: dict[int, Tensor], rows: tuple[int, ...]) -> tuple[Tensor, ...]:
     """Return the cotangents of several results; zeros for a result without. `rows` stand in front of each shape."""
     return tuple(
         cts[number] if number in cts else from_array(np.zeros((*rows, *layout.shape), layout.dtype))

@@ -28,30 +28,18 @@ _ARRAYS: Final = (ARRAY, "true", "false")  # what NumPy takes for arrays in keys
 
 
 def cotangents_of_rows(node: TapeNode, operands: Sequence[int], ct: Any, count: int) -> list[tuple[int, Tensor]]:
-    """Return batches of the cotangents of operands, each with its operand's number, and record the computation.
-
-    Parameters
-    ----------
-    node : list
-        Of the entry.
-    operands : sequence of int
-        Those that cotangents are wanted for.
-    ct : Tensor, or tuple of Tensor
-        Cotangents of the result along the first dimension; such a batch for each of several floating results.
-    count : int
-        How many there are.
-    """
+    """Return what `cotangents` does, for so many cotangents of each result along the first dimension."""
     plan = node[PLAN_OBJECT]
     rule = _rule_of_rows(plan) if rule_calls(plan).is_simple else None
     if rule is None:
         return _one_by_one(node, operands, ct, count)
-    found = []
+    batches = []
     for operand in operands:
         value = rule(plan, operand, arguments_of(node, operand, ct), count)
         if value is None or value.ndim < 1 + len(plan.layouts[operand].shape):
             return _one_by_one(node, operands, ct, count)
-        found.append((operand, _fit_rows(value, plan.layouts[operand], count)))
-    return found
+        batches.append((operand, _fit_rows(value, plan.layouts[operand], count)))
+    return batches
 
 
 RowRule = Callable[[Plan, int, dict[str, Any], int], Any]
@@ -83,10 +71,16 @@ def _fit_rows(value: Tensor, layout: Layout, count: int) -> Tensor:
     return fit(value, contiguous_layout((count, *layout.shape), layout.dtype))
 
 
+def _by_rule(plan: Plan, operand: int, *arguments: Any) -> Any:
+    rule = plan.op.rule(operand)
+    assert callable(rule)
+    return rule(*arguments)
+
+
 def _elementwise(plan: Plan, operand: int, given: dict[str, Any], count: int) -> Any:
     if any(name == "number" or name.endswith("shape") or name == "shapes" for name in given):
         return None
-    value = plan.op.rule(operand)(*given.values())  # type: ignore[operator]
+    value = _by_rule(plan, operand, *given.values())
     return value if isinstance(value, Tensor) and value.ndim == given["ct"].ndim else None
 
 
@@ -110,7 +104,7 @@ def _moved(plan: Plan, operand: int, given: dict[str, Any], count: int) -> Any:
         elif argument != "ct" and isinstance(value, Tensor):
             value = xp.unsqueeze(value, 0)
         values.append(value)
-    return plan.op.rule(operand)(*values)  # type: ignore[operator]
+    return _by_rule(plan, operand, *values)
 
 
 def _behind(dim: Any) -> Any:
@@ -126,14 +120,14 @@ def _matmul(plan: Plan, operand: int, given: dict[str, Any], count: int) -> Any:
         if len(shape) == 1 and other.ndim > 2:  # a row vector: (..., 1, n) @ (..., n, k)
             value = xp.matmul(xp.unsqueeze(ct, -2), xp.conj(xp.transpose(other, -2, -1)))
             return xp.reshape(value, (*value.shape[:-2], value.shape[-1]))
-        return plan.op.rule(0)(ct, other, shape)  # type: ignore[operator]
+        return _by_rule(plan, 0, ct, other, shape)
     if other.ndim == 1:
         other = xp.conj(other)
         if len(shape) == 1:
             return xp.mul(xp.unsqueeze(ct, -1), other)
         return xp.mul(xp.unsqueeze(ct, -2), xp.unsqueeze(other, -1))  # an outer product
     if len(shape) > 1:
-        return plan.op.rule(1)(ct, other, shape)  # type: ignore[operator]
+        return _by_rule(plan, 1, ct, other, shape)
     if other.ndim == 2:
         return xp.matmul(ct, xp.conj(other))  # (count, m) @ (m, k)
     value = xp.matmul(xp.unsqueeze(ct, -2), xp.conj(other))  # (count, ..., 1, m) @ (..., m, k)
