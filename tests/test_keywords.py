@@ -138,3 +138,19 @@ def test_a_parameter_is_missing() -> None:
         tg.linalg.cholesky()
     with pytest.raises(TypeError, match="unexpected keyword argument 'b'"):
         tg.linalg.cholesky(b=X)
+
+
+@pytest.mark.parametrize(
+    "operator", ["__rsub__", "__rtruediv__", "__rpow__", "__rmod__", "__rfloordiv__", "__rmatmul__"]
+)
+def test_reflected_operators_take_no_other_arguments(operator: str) -> None:
+    x, y = tg.ones(2, requires_grad=True), tg.ones(2)
+    getattr(tg.Tensor, operator)(x, y)  # compiled code is there now
+    for args, kwargs in [
+        ((x, y), {"alpha": 2}),
+        ((x, y), {"out": y, "dim": 1}),
+        ((x, y, 2), {}),
+        ((x,), {"other": y, "a": x}),
+    ]:
+        with pytest.raises(TypeError):
+            getattr(tg.Tensor, operator)(*args, **kwargs)

@@ -132,7 +132,7 @@ def install() -> None:
         setattr(Tensor, name, function)
         plans = getattr(getattr(function, "op", None), "plans", None)
         if isinstance(plans, PlanCache) and hasattr(plans, "call"):
-            plans.operators[name] = hasattr(function, "is_reversed")
+            plans.operators[name] = function if hasattr(function, "is_reversed") else None
     for name, make in {**makers(), "_numba_type_": _numba_type}.items():
         setattr(Tensor, name, Later(Tensor, name, make))
     for name, function in {**OWN, **casts.CONVERSIONS, **inplace.METHODS}.items():

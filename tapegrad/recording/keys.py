@@ -51,7 +51,7 @@ class OpFields(Struct):
     table: Table[Bucket]
     n_buckets: int
     fallback: Object  # called if the table has no plan
-    is_reversed: int  # whether a call has the two operands in reverse, as ``__rsub__`` does
+    reflected: Object  # of a call that has the two operands in reverse, as ``__rsub__`` does: its function in Python
     flags: int
 
 

@@ -68,7 +68,7 @@ class PlanCache(dict[Any, Plan]):
         self._in_table: dict[int, Any] = {}
         self._fallback: Callable[..., Any] | None = None
         self.n_operands = self.flags = 0
-        self.operators: dict[str, bool] = {}
+        self.operators: dict[str, Callable[..., Any] | None] = {}  # for __rsub__ its function, for __sub__ None
         self.call: Callable[..., Tensor]  # of several results, their named tuple
 
     def connect(
@@ -108,11 +108,11 @@ class PlanCache(dict[Any, Plan]):
                         0,
                         flags,
                     )
-                    self._words[1, OpFields.word("is_reversed")] = 1
+                    self._words[1, OpFields.word("reflected")] = next(map(id, filter(None, self.operators.values())), 0)
                     keep_forever(self)
             self.call, reverse = (load(record, words, name, f"tapegrad.{name} as an operator") for words in self._words)
-            for operator, is_reversed in self.operators.items():
-                setattr(Tensor, operator, as_method(reverse if is_reversed else self.call))
+            for operator, reflected in self.operators.items():
+                setattr(Tensor, operator, as_method(reverse if reflected else self.call))
             result: Tensor = self.call(*operands, **arguments)
             return result
 

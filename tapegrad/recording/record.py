@@ -92,7 +92,9 @@ def record(self: NDArray, args: Array[Object], nargs: int, names: Tuple) -> int:
     runtime, operands = op.runtime, op.n_operands
     if operands == 0:
         return finish(runtime, args, nargs)
-    if op.is_reversed != 0 and nargs == 2:
+    if op.reflected != 0:
+        if nargs != 2 or names != 0:
+            return vectorcall(op.reflected, args, nargs, names)
         pair = Array[Object](stack(16))
         pair[0] = args[1]
         pair[1] = args[0]
