@@ -165,3 +165,19 @@ def test_info_of_singular_matrices() -> None:
             found, expected = compiled(matrix), function(tg.tensor(matrix))
             for one, two in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(one, two)
+
+
+def test_numbers_beside_computed_indices() -> None:
+    def chosen(x: tg.Tensor, k: tg.Tensor) -> tuple[tg.Tensor, ...]:
+        rows = [x[j, k[j]] for j in range(4)]  # the constant beside `k[j]` is another one in each
+        written = x.clone()
+        for j in range(3):
+            written[j, k[j]] = x[k[j], 2 - j] * 2
+        return sum(rows[1:], rows[0]), x[0, k], x[1, k], x[k, 2], written
+
+    compiled = tg.compile(chosen)
+    x = tg.tensor(np.random.default_rng(0).normal(size=(4, 4)))
+    for places in ([0, 1, 2, 1], [2, 1, 0, 3]):
+        k = tg.tensor(places)
+        for ours, expected in zip(compiled(x, k), chosen(x, k), strict=True):
+            np.testing.assert_array_equal(ours, expected)

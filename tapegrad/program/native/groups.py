@@ -177,8 +177,7 @@ def _group(
     wanted = tuple([n for n in made if n in results or any(user not in places for user in users.get(n, ()))])
     wanted = tuple([n for entry in own for n in entry.results if n in wanted])
     body = Program(program.layouts, tuple(asked), program.constants, [*chain, *own], wanted).cleaned().compact()
-    constants = [n for entry in (*chain, *own) for n in entry.operands if n in program.constants]
-    key = str(body), tuple(constants)
+    key = body.key()
     if key not in known:
         known[key] = None if _is_fused(program, own, body) else native(body)
     code = known[key]
