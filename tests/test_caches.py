@@ -16,14 +16,18 @@ from tapegrad.compiler import cache
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.op import op_table
-from tapegrad.recording import plan, plan_cache, steps
+from tapegrad.recording import plan, plan_cache, plan_table, steps
 from tapegrad.runtime import state
+from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tape.entries import PLAN_OBJECT
 from tapegrad.tape.layout import _recent, intern, layout_of
+from tests.checks import is_known
 
 LENGTHS = """
 import numpy as np, tapegrad as tg
 from tapegrad.runtime import state
+from tapegrad.runtime.memory import INTERPRETS
+from tests.checks import is_known
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
@@ -260,7 +264,30 @@ def test_compiled_code_finds_hundreds_of_slices() -> None:
     plans.clear()
     for _ in range(3):
         parts = [x[first : first + 2] for first in range(200)]
-    assert len(parts) == len(plans._in_table) == 200
+    assert len(parts) == len(plans._table.lines) == 200
+
+
+def test_a_table_that_is_full_grows() -> None:
+    """No kind of call is left out of it, however many kinds there are."""
+    tensors, plans = [tg.ones(n, requires_grad=True) for n in range(1, 501)], op_table["mul"].plans
+    for _ in range(3):
+        for x in tensors:
+            x * x
+    if not INTERPRETS:
+        assert all(is_known(lambda x=x: x * x) for x in tensors)
+    assert not is_known(lambda: tensors[0] * tg.ones((7, 1)))
+    plans.clear()
+    assert len(plans._table.lines) == 0
+    assert (tensors[1] * tensors[1]).tolist() == [1, 1]
+
+
+def test_keys_without_end_are_forgotten() -> None:
+    """A string is known by its address, so a program may make a key in each call."""
+    table = plan_table.PlanTable("test", 1, 0, print)
+    for word in range(0, 64 * plan_table._MOST_BUCKETS, 64):
+        table.add([0, 0, 0, 2, 0, word], None)
+        assert len(table._buckets) <= plan_table._MOST_BUCKETS
+    assert 0 < len(table.lines) < plan_table._MOST_BUCKETS
 
 
 def test_the_latest_layouts_outlive_their_tensors() -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
-from types import BuiltinFunctionType, FrameType
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from tapegrad.runtime import pool
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tape.entries import PLAN_OBJECT
 from tests.cases import cases
+from tests.checks import is_known, python_functions
 
 # Ops whose rules the sweep calls, all of them. A new op without any kernel belongs here, on a line of its own.
 NO_KERNEL = {
@@ -294,22 +294,11 @@ KNOWN: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("mode", [tg.enable_grad, tg.no_grad])
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_known_call_is_not_looked_at_by_python(name: str, mode: Callable[[], Any]) -> None:
-    call, seen = KNOWN[name], []
-
-    def note(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.endswith("gateway.py"):
-            seen.append(frame.f_code.co_name)
-
+    call = KNOWN[name]
     with mode():
         call()
         call()
-        before = sys.getprofile()
-        sys.setprofile(note)
-        try:
-            call()
-        finally:
-            sys.setprofile(before)
-    assert seen == []
+        assert is_known(call)
 
 
 @pytest.mark.skipif(INTERPRETS, reason="the makers of tensors are interpreted")
@@ -320,21 +309,11 @@ def test_tensors_over_arrays_of_a_known_layout_are_not_made_by_python(shape: tup
         return np.ones(shape)[..., ::2] if stepped and shape else np.ones(shape)
 
     tg.from_numpy(array()).requires_grad_()
-    known, seen = array(), []
-
-    def note(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.endswith("creation.py"):
-            seen.append(frame.f_code.co_name)
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        made = tg.from_numpy(known).requires_grad_()
-    finally:
-        sys.setprofile(before)
-    assert not {"_owner", "_borrower", "_leaf"} & set(seen)
-    assert made.shape == known.shape
-    assert made.requires_grad
+    known, made = array(), []
+    seen = python_functions(lambda: made.append(tg.from_numpy(known).requires_grad_()))
+    assert not {("creation.py", name) for name in ("_owner", "_borrower", "_leaf")} & seen
+    assert made[0].shape == known.shape
+    assert made[0].requires_grad
 
 
 @pytest.mark.parametrize("name", sorted(FUSED))

@@ -23,8 +23,6 @@ KEY_WORDS: Final = 28
 LONGEST_KEY: Final = KEY_WORDS - 4  # compiled code needs room for a slice whenever it adds an argument
 TOO_LONG: Final = KEY_WORDS + 1  # in place of a key's length
 KEYWORDS: Final = 2  # the word before names and values; no object and no integer has it
-BUCKETS: Final = 64
-BUCKETS_WITH_ARGUMENTS: Final = 512
 HASH: Final = 0x1E3779B97F4A7C15  # odd: words that are near to one another get high bits that are far apart
 PLACES: Final = 36  # the bit of a hash from which on it is the first place of a key, ...
 PLACES_APART: Final = 12  # ... and how far behind it the second begins
@@ -49,7 +47,7 @@ class OpFields(Struct):
     n_operands: int  # 0 for `finish`, which is no op
     n_arguments: int  # the most other arguments
     table: Table[Bucket]
-    n_buckets: int
+    n_buckets: int  # a power of 2
     fallback: Object  # called if the table has no plan
     reflected: Object  # of a call that has the two operands in reverse, as ``__rsub__`` does: its function in Python
     flags: int

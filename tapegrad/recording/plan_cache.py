@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,27 +10,20 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.recording.keys import (
-    BUCKET_WORDS,
-    BUCKETS,
-    BUCKETS_WITH_ARGUMENTS,
-    HASH,
     KEYWORDS,
     LONGEST_KEY,
     MAX_ARRAYS,
     OP_WORDS,
-    PLACES,
-    PLACES_APART,
     SEQUENCE_OF_OPERANDS,
-    Bucket,
     OpFields,
 )
 from tapegrad.recording.native import Lazy, as_method, keep_forever, load
 from tapegrad.recording.objects import runtime
 from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_table import PlanTable
 from tapegrad.recording.record import record
 from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
-from tapegrad.runtime.memory import watch
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tensor import Tensor
 
@@ -39,10 +31,7 @@ from tapegrad.tensor import Tensor
 MOST_PLANS: Final = 1024
 _caches: Final[weakref.WeakSet[PlanCache]] = weakref.WeakSet()
 _counts = {"young": 0}
-_LENGTH, _KEY = Bucket.word("length"), Bucket.word("key")
-_MOST_MOVES: Final = 8
 _get = dict.get
-_NO_WORDS: Final = np.zeros(0, dtype=np.int64)
 _lock = module_lock()  # a collection in the middle may run a finalizer that computes
 
 
@@ -64,9 +53,7 @@ class PlanCache(dict[Any, Plan]):
 
     def __init__(self) -> None:
         self._old: dict[Any, Plan] = {}
-        self._words = self._table = _NO_WORDS  # made when `call` is first used: most ops of a program are not
-        self._in_table: dict[int, Any] = {}
-        self._fallback: Callable[..., Any] | None = None
+        self._table: PlanTable | None = None  # made when `call` is first used: most ops of a program are not
         self.n_operands = self.flags = 0
         self.operators: dict[str, Callable[..., Any] | None] = {}  # for __rsub__ its function, for __sub__ None
         self.call: Callable[..., Tensor]  # of several results, their named tuple
@@ -92,27 +79,14 @@ class PlanCache(dict[Any, Plan]):
 
         def first_call(*operands: Any, **arguments: Any) -> Tensor:
             with _lock:
-                if not len(self._table):
-                    buckets = BUCKETS_WITH_ARGUMENTS if n_arguments else BUCKETS
-                    self._table = watch(np.zeros(buckets * BUCKET_WORDS, dtype=np.int64), f"the plans of {name}")
-                    self._fallback = fallback
-                    self._words = np.zeros((2, OP_WORDS), dtype=np.int64)  # for operands in order, and in reverse
-                    table = self._table.ctypes.data
-                    self._words[:] = (
-                        runtime().ctypes.data,
-                        n_operands,
-                        n_arguments,
-                        table,
-                        buckets,
-                        id(fallback),
-                        0,
-                        flags,
-                    )
-                    self._words[1, OpFields.word("reflected")] = next(map(id, filter(None, self.operators.values())), 0)
+                if self._table is None:
+                    reflected = next(filter(None, self.operators.values()), None)
+                    self._table = PlanTable(name, n_operands, n_arguments, fallback, reflected, flags)
                     keep_forever(self)
-            self.call, reverse = (load(record, words, name, f"tapegrad.{name} as an operator") for words in self._words)
-            for operator, reflected in self.operators.items():
-                setattr(Tensor, operator, as_method(reverse if reflected else self.call))
+            doc = f"tapegrad.{name} as an operator"
+            self.call, reverse = (load(record, words, name, doc) for words in self._table.op_words)
+            for operator, function in self.operators.items():
+                setattr(Tensor, operator, as_method(reverse if function else self.call))
             result: Tensor = self.call(*operands, **arguments)
             return result
 
@@ -155,8 +129,8 @@ class PlanCache(dict[Any, Plan]):
             if self or self._old:
                 self._old = dict(self)
                 super().clear()
-                self._table[:] = 0
-                self._in_table.clear()
+                if self._table is not None:
+                    self._table.clear()
 
     def insert(
         self,
@@ -176,7 +150,7 @@ class PlanCache(dict[Any, Plan]):
         operands, index_arrays
             What they became.
         """
-        if not len(self._table):
+        if self._table is None:
             return  # `call` was not used yet, which makes the table
         key = _Key()
         values = list(args[: self.n_operands])
@@ -193,32 +167,8 @@ class PlanCache(dict[Any, Plan]):
             return
         floats = sum(1 << place for place, value in enumerate(values)
                      if value.__class__ is int and operands[place]._layout is FLOAT)  # fmt: skip
-        self._put([id(plan), plan.address, floats, len(key.words), *key.words], (plan, key.held))
-
-    def _put(self, line: list[int], held: Any) -> None:
-        """Put a line into one of its two places. What stands there makes room by going to its own other place."""
         with _lock:
-            table, left = memoryview(self._table.data), -1  # reads and writes a few words three times as fast
-            for _ in range(_MOST_MOVES):
-                first, second = self._places_of(line[_KEY:])
-                lines = {place: table[place * BUCKET_WORDS : (place + 1) * BUCKET_WORDS] for place in (first, second)}
-                if any(words[: len(line)].tolist() == line for words in lines.values()):
-                    return  # another thread was faster
-                empty = [one for one, words in lines.items() if not words[_LENGTH]]
-                left = empty[0] if empty else second if left == first else first
-                words = lines[left]
-                before = words[: _KEY + words[_LENGTH]].tolist()
-                words[: len(line)] = array("l", line)
-                held, self._in_table[left] = self._in_table.get(left), held
-                if empty:
-                    return
-                line = before
-
-    def _places_of(self, key: Sequence[int]) -> tuple[int, int]:
-        hashed, most = 0, len(self._table) // BUCKET_WORDS - 1
-        for word in key:
-            hashed = (hashed + word) * HASH
-        return hashed >> PLACES & most, hashed >> PLACES + PLACES_APART & most
+            self._table.add([id(plan), plan.address, floats, len(key.words), *key.words], (plan, key.held))
 
 
 def _clear_all() -> None:
