@@ -415,13 +415,13 @@ def test_sources_of_the_compiler_count(folder, monkeypatch, tmp_path):
     for name in digests._COMPILER:
         assert (own / name).is_file(), name
         with monkeypatch.context() as patch:
-            digests._environment.cache_clear()
+            digests.environment.cache_clear()
             changed = tmp_path / "changed.py"
             changed.write_bytes((own / name).read_bytes() + b"\n# changed\n")
             names = [str(changed) if other == name else other for other in digests._COMPILER]
             patch.setattr(digests, "_COMPILER", tuple(names))
             assert fingerprint(kernel, SIGNATURE, {}) != before, name
-    digests._environment.cache_clear()
+    digests.environment.cache_clear()
     assert fingerprint(kernel, SIGNATURE, {}) == before
 
 
@@ -432,10 +432,10 @@ def test_a_source_that_is_not_there_hides_no_other(folder, monkeypatch):
     found = set()
     for names in (("absent.py",), ("absent.py", "jit.py"), ("absent.py", "words.py")):
         monkeypatch.setattr(digests, "_COMPILER", names)
-        digests._environment.cache_clear()
+        digests.environment.cache_clear()
         found.add(fingerprint(kernel, SIGNATURE, {}))
     monkeypatch.undo()
-    digests._environment.cache_clear()
+    digests.environment.cache_clear()
     assert len(found) == 3
 
 
@@ -450,12 +450,12 @@ def test_the_processor_counts(what, monkeypatch):
     features = dict(llvm.get_host_cpu_features())
     other = {**features, "another": True}
     monkeypatch.setattr(llvm, what, lambda: other if what.endswith("features") else "another")
-    digests._environment.cache_clear()
+    digests.environment.cache_clear()
     try:
         assert fingerprint(kernel, SIGNATURE, {}) != before
     finally:
         monkeypatch.undo()
-        digests._environment.cache_clear()
+        digests.environment.cache_clear()
     assert fingerprint(kernel, SIGNATURE, {}) == before
 
 
@@ -481,3 +481,45 @@ def test_a_named_pipe_is_no_file(folder):
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(2) == 1023
     assert cache.stats.compiled == before + 1
     assert os.path.isfile(path), "the kernel took its place"
+
+
+def test_fingerprints_of_the_library_are_worked_out_once(folder, monkeypatch):
+    """A second process finds them in a file; other files of the library have another one."""
+    from tapegrad.compiler import library
+    from tapegrad.program.columns import find_kinds
+
+    right = fingerprint(find_kinds, ("int64",) * 3, {})
+    calls = []
+
+    def noted(*args):
+        calls.append(args)
+        return fingerprint(*args)
+
+    monkeypatch.setattr(library, "fingerprint", noted)
+
+    def new_process():
+        library._digest.cache_clear()
+        library._known.cache_clear()
+
+    for _ in range(2):
+        new_process()
+        assert library.fingerprint_of_own(find_kinds, ("int64",) * 3) == right
+    assert len(calls) == 1
+    assert library.fingerprint_of_own(find_kinds, ("int64",) * 2) != right
+    new_process()
+    monkeypatch.setattr(library, "state_of_files", lambda: b"edited")
+    assert library.fingerprint_of_own(find_kinds, ("int64",) * 3) == right
+    assert len(calls) == 3
+    monkeypatch.undo()
+    new_process()
+
+
+def test_fingerprints_of_other_functions_are_worked_out_each_time(folder):
+    """Those of functions that were replaced, or that another function has made, are in no file."""
+    from tapegrad.compiler import library
+    from tapegrad.program import columns
+
+    assert library._name(columns.find_kinds) == "tapegrad.program.columns.find_kinds"
+    twin = types.FunctionType(columns.find_kinds.__code__, columns.__dict__, "find_kinds")
+    assert library._name(twin) is None
+    assert library._name(lambda x: x) is None

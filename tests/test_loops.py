@@ -290,7 +290,7 @@ def test_value_and_gradient(name: str) -> None:
     assert runner.fused is not None, runner.refused
     found = stages.code_of(program)
     assert isinstance(found, stages.Staged)
-    assert sum(isinstance(stage, Loop) for stage in found.stages) >= CASES[name][2]
+    assert sum(isinstance(stage, Loop) for stage in found.stretches) >= CASES[name][2]
     assert_right(lambda x: runner([x])[0], point, both)
 
 
@@ -359,7 +359,7 @@ def test_a_turn_that_differs_is_no_part_of_a_loop(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(stages, "find_runs", lambda listing: runs if listing.program is program else [])
     found = stages.code_of(program)
     assert isinstance(found, stages.Staged)
-    assert max(stage.turns for stage in found.stages if isinstance(stage, Loop)) <= 30
+    assert max(stage.turns for stage in found.stretches if isinstance(stage, Loop)) <= 30
     assert_right(
         lambda x: Runner(program)([x])[0],
         np.array([0.3, 0.4]),
@@ -398,7 +398,7 @@ def test_code_of_loops_in_loops_does_not_grow_with_turns() -> None:
         found = stages.code_of(trace(lambda u, both=both: both(u), [RNG.normal(size=(6, turns))])[0])
         assert isinstance(found, stages.Staged)
         stages_of.append([line.strip().split(":")[0] for line in found.explain() if "bytes" not in line])
-        assert all(len(line.body.entries) < 4 * turns for line in found.stages if not isinstance(line, Loop))
+        assert all(len(line.body.entries) < 4 * turns for line in found.stretches if not isinstance(line, Loop))
     assert len(stages_of[0]) == len(stages_of[1])
     assert sum(line.startswith("a loop of 98 turns") for line in stages_of[1]) >= 2
 

@@ -112,7 +112,7 @@ def test_options_and_the_compilers_source_count(monkeypatch, tmp_path):
     monkeypatch.setattr(digests, "_OF_MODULES", (str(changed),))
     found.add(fingerprint_of_ir(b"key", ("f", False)))
     monkeypatch.undo()
-    monkeypatch.setattr(digests, "_environment", lambda: b"another processor")
+    monkeypatch.setattr(digests, "environment", lambda: b"another processor")
     found.add(fingerprint_of_ir(b"key", ("f", False)))
     assert len(found) == 5
 

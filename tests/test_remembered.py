@@ -76,7 +76,7 @@ def is_found_again(function: Callable[..., Any], *arrays: Any) -> tuple[Any, Any
     expected += results(first, *arrays)  # by the compiled entry
     again = tg.compile(lambda *own: function(*own))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "_machine_code", never)
+        patch.setattr(run, "_lowered", never)
         found = results(again, *arrays) + results(again, *arrays)
     for own, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(own, other)
@@ -101,7 +101,7 @@ def test_what_is_refused_is_refused_again(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(cut, "_STOPS", 1)
     first = run.Runner(Program.trace(refused, X))
     assert "2 operations would be called" in first.refused
-    monkeypatch.setattr(run, "_machine_code", never)
+    monkeypatch.setattr(run, "_lowered", never)
     assert run.Runner(Program.trace(refused, X)).explain() == first.explain()
 
 
@@ -180,7 +180,7 @@ def test_a_file_that_is_broken_or_gone_is_made_anew(tmp_path: Path) -> None:
 
 def test_another_library_lowers_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     before = digest(FUNCTIONS["turns"][0], X)
-    monkeypatch.setattr(remembered, "_library", lambda: b"edited")
+    monkeypatch.setattr(remembered, "state_of_files", lambda: b"edited")
     assert digest(FUNCTIONS["turns"][0], X) != before
 
 

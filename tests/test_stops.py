@@ -18,8 +18,8 @@ from tapegrad.ops.table.op import op_table
 from tapegrad.program.fuse import fuse
 from tapegrad.program.loops import cut
 from tapegrad.program.loops.stages import Staged, code_of
-from tapegrad.program.loops.stops import Stop
 from tapegrad.program.run import Runner
+from tapegrad.program.stops import Stop
 from tapegrad.program.trace import TracingError, trace
 from tapegrad.testing.operands import operands_of
 from tests.test_fuse import eager, value_and_gradient
@@ -183,7 +183,7 @@ def test_stops_among_themselves_cut_once() -> None:
 
     code = staged(function, VECTOR)
     assert stops_of(code) == ["sort"] * 8
-    assert len(code.stages) == 10
+    assert len(code.stretches) == 10
 
 
 def test_movements_between_stops_copy_nothing() -> None:
@@ -221,7 +221,7 @@ def test_what_can_wait_waits() -> None:
         return tg.exp(x) * tg.cos(x) * largest
 
     code = staged(function, VECTOR)
-    assert [len(stage.outputs) for stage in code.stages] == [1, 1, 1]
+    assert [len(stage.outputs) for stage in code.stretches] == [1, 1, 1]
 
 
 def test_explain_and_source_have_a_line_for_each() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tapegrad.compiler import files, jit
 from tapegrad.compiler.fingerprint import fingerprint, fingerprint_of_ir
+from tapegrad.compiler.library import fingerprint_of_own
 from tapegrad.runtime.locks import hold_while_forking, module_lock
 from tapegrad.runtime.signals import undisturbed
 
@@ -79,7 +80,7 @@ def address_of(
     >>> ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)(address)(1, 2, 3)
     6
     """
-    key = fingerprint(function, signature, bind or {})
+    key = fingerprint(function, signature, bind) if bind else fingerprint_of_own(function, signature)
     address = _addresses.get(key)
     if address is not None:
         return address

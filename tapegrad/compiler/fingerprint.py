@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import hashlib
 
 __all__ = [
-    "attribute_names", "code_token", "fingerprint", "fingerprint_of_ir", "global_names", "is_namespace", "references",
-    "sha256",
+    "attribute_names", "code_token", "environment", "fingerprint", "fingerprint_of_ir", "global_names", "is_namespace",
+    "references", "sha256",
 ]  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def fingerprint(function: Callable[..., Any], signature: tuple[str, ...], bind: 
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"a kernel is made from a plain Python function, not from a {type(function).__name__}")
     walk = _Walk(bind)
-    walk.digest.update(_environment() + repr(signature).encode())
+    walk.digest.update(environment() + repr(signature).encode())
     walk.digest.update(repr([os.environ.get(name) for name in _VARIABLES]).encode())
     walk.function(function)
     return walk.digest.hexdigest()
@@ -227,7 +227,7 @@ def fingerprint_of_ir(key: bytes, options: object) -> str:
     options : object
         What else decides the machine code: its ``repr`` counts.
     """
-    parts = b"module", _environment(), *_sources(_OF_MODULES), repr(options).encode(), key
+    parts = b"module", environment(), *_sources(_OF_MODULES), repr(options).encode(), key
     return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()
 
 
@@ -247,7 +247,7 @@ def _sources(names: Sequence[str]) -> list[bytes]:
 
 
 @cache
-def _environment() -> bytes:
+def environment() -> bytes:
     """Return a digest of the versions of compilers, of our own compiler's source, and of the CPU."""
     import llvmlite
     import llvmlite.binding as llvm

@@ -19,8 +19,6 @@ from tapegrad.tape import versions
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
-Generator = np.random.Generator
-
 
 class Postponed(BaseException):
     """A trace is given up: the function is called as it is, and traced in a later call."""
@@ -43,8 +41,8 @@ class Drawn(NamedTuple):
         From the generator to an array.
     """
 
-    generator: Callable[[], Generator]
-    draw: Callable[[Generator], np.ndarray]
+    generator: Callable[[], np.random.Generator]
+    draw: Callable[[np.random.Generator], np.ndarray]
 
     def new(self) -> np.ndarray:
         """Draw."""

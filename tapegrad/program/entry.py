@@ -17,6 +17,7 @@ from tapegrad.program.variants import Dispatch, Variant
 from tapegrad.recording.native import load
 from tapegrad.recording.objects import with_runtime
 from tapegrad.runtime.objects import numpy_function
+from tapegrad.runtime.signals import undisturbed
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
@@ -37,10 +38,15 @@ def _fields() -> np.ndarray:
 
 def load_all() -> None:
     """Load the compiled functions that make programs and call them, or compile them."""
-    columns.load_all()
-    walking.load_all()
+    load_tracing()
     for function in (run, run_blocks):
         load(function, None)
+
+
+@functools.cache
+def load_tracing() -> None:
+    """Load the compiled functions that traces need, or compile them: all at once, as each would start a thread."""
+    undisturbed(lambda: (columns.load_all(), walking.load_all()))
 
 
 def make_entry(

@@ -73,7 +73,7 @@ def _parts(code: Any) -> Iterator[tuple[str, int]]:
     """Yield what loops keep."""
     if not isinstance(code, Staged):
         return
-    for stage, own in zip(code.stages, code.codes, strict=True):
+    for stage, own in zip(code.stretches, code.codes, strict=True):
         if isinstance(stage, Loop):
             for line in stage.outputs:
                 yield "residuals", abs(line.stride) * stage.turns

@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
 from tapegrad.program.batch import Batch, batch_of, batch_op
-from tapegrad.program.fuse.small import LARGEST
+from tapegrad.program.machine_code import LARGEST
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 

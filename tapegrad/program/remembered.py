@@ -6,9 +6,7 @@ routines, and calls of operations that are not fused.
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,15 +15,15 @@ import numpy as np
 from tapegrad.compiler import files
 from tapegrad.compiler.cache import address_of_made, digest_of_ir
 from tapegrad.compiler.fingerprint import fingerprint_of_ir, sha256
+from tapegrad.compiler.library import state_of_files
 from tapegrad.program.batch import takes_way_op
 from tapegrad.program.columns import Columns
-from tapegrad.program.fuse.emit import SYMBOL
 from tapegrad.program.lists import detach_op, rewritten_op
-from tapegrad.program.loops.driver import Driver
-from tapegrad.program.loops.stops import CALL, Stop, load_stop
-from tapegrad.program.native.calls import address_of_routine
+from tapegrad.program.machine_code import SYMBOL
 from tapegrad.program.program import Program
 from tapegrad.program.refusals import OPERATIONS
+from tapegrad.program.routines import address_of_routine
+from tapegrad.program.stops import CALL, Stop, load_stop
 
 __all__ = ["Remembered", "remember", "remembered"]
 
@@ -102,7 +100,7 @@ def remember(program: Program, kind: object, code: Any) -> None:
             "code": digest_of_ir(code.key, SYMBOL, code.imports),
             "imports": sorted(code.imports),
             "scratch_bytes": code.scratch_bytes,
-            "stages": [] if isinstance(code, Driver) else list(code.stages),
+            "stages": list(code.stages),
             "may_fail": code.may_fail,
             "calls": calls,
         }
@@ -113,7 +111,7 @@ def _calls(code: Any) -> list[Stop]:
     """Return the operations that code calls, in the order of their words."""
     if isinstance(code, Stop):
         return [code]
-    return [call for own in code.codes for call in _calls(own)] if isinstance(code, Driver) else []
+    return [call for own in getattr(code, "codes", ()) for call in _calls(own)]
 
 
 def _import(name: str) -> int:
@@ -126,7 +124,7 @@ def _import(name: str) -> int:
 def _digest(program: Program, kind: object) -> str | None:
     """Return what names a program's file; None if a function of the user is a part of it."""
     try:
-        return fingerprint_of_ir(_token(program) + _library(), kind)
+        return fingerprint_of_ir(_token(program) + state_of_files(), kind)
     except TypeError:
         return None
 
@@ -177,22 +175,3 @@ def _attribute(value: Any) -> str:
 
     parts = {id(own): _token(own).hex() for own in parts_of(value)}
     return shown(value, names=parts)
-
-
-# ---- the library
-
-
-@functools.cache
-def _library() -> bytes:
-    """Return a digest of what makes machine code of lists: the files of this library, and NumPy."""
-    known: list[tuple[str, int, int]] = []
-    waiting = [os.path.dirname(os.path.dirname(__file__))]  # the package
-    while waiting:
-        with os.scandir(waiting.pop()) as found:
-            for own in found:
-                if own.name.endswith(".py"):
-                    status = own.stat()
-                    known.append((own.path, status.st_mtime_ns, status.st_size))
-                elif own.is_dir():
-                    waiting.append(own.path)
-    return sha256(repr((sorted(known), np.__version__)).encode()).digest()

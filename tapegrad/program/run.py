@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final
-from weakref import WeakValueDictionary
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tapegrad.compiler.jit import JitError
 from tapegrad.program import garbage
 from tapegrad.program.entry import Input, Variant, make_entry
-from tapegrad.program.fuse import Fused, Refused, fuse
-from tapegrad.program.loops import Blocked, Staged, blocked, code_of, one_by_one
-from tapegrad.program.pairs import paired
+from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Program
 from tapegrad.program.refusals import with_refusals
 from tapegrad.program.remembered import Remembered, remember, remembered
 from tapegrad.program.replay import Replay
-from tapegrad.program.scan import Scan
+
+if TYPE_CHECKING:
+    from tapegrad.program.lowered import Code
 
 _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other threads run
 
 
-_codes: Final[WeakValueDictionary[Hashable, Fused | Blocked]] = WeakValueDictionary()
-
-
-def _known_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked | Remembered:
+def _known_code(program: Program, may_stop: bool) -> Code | Remembered:
     """Return the machine code of a program, if possible without lowering it again."""
     found = remembered(program, may_stop)
     if isinstance(found, str):
@@ -35,7 +31,7 @@ def _known_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked | 
     if found is not None:
         return found
     try:
-        code = _machine_code(program, may_stop)
+        code = _lowered(program, may_stop)
     except Refused as error:
         remember(program, may_stop, str(error))
         raise
@@ -44,35 +40,10 @@ def _known_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked | 
     return code
 
 
-def _machine_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked:
-    """Return a program as machine code, which calls operations that are not fused if it `may_stop`."""
-    program = paired(Scan.lifted(program))
-    if len(program.entries) == 1 and program.entries[0].op.family == "batch":
-        try:
-            return _of_batch(program)
-        except Refused:
-            if not may_stop:
-                raise
-    return code_of(program, in_threads=True)
+def _lowered(program: Program, may_stop: bool) -> Code:
+    from tapegrad.program.lowered import machine_code  # at call time: it imports all that makes machine code
 
-
-def _of_batch(program: Program) -> Fused | Blocked:
-    """Return the machine code of a batch, which was made before for an equal one."""
-    values = [guard.value for guard in program.guards]  # they are results too, of which nobody knows more here
-    program = Program(program.layouts, program.inputs, program.constants, program.entries, [*program.outputs, *values])
-    key = program.compact().key()
-    known = _codes.get(key)
-    if known is None:
-        known = blocked(program)
-    if known is None:
-        try:
-            known = fuse(program, in_threads=True)
-        except Refused:
-            known = one_by_one(program)
-            if known is None:
-                raise
-    _codes[key] = known
-    return known
+    return machine_code(program, may_stop)
 
 
 class Runner:
@@ -97,7 +68,7 @@ class Runner:
     @garbage.kept()
     def __init__(self, program: Program, otherwise: Callable[..., Sequence[Any]] | None = None) -> None:
         self.program, self.checked = program, with_refusals(program)
-        self.code: Fused | Staged | Blocked | Remembered | None = None
+        self.code: Code | Remembered | None = None
         self.refused, self._may_stop = "", otherwise is None
         self._fixed: dict[tuple[bool, ...], list[int]] = {}
         self._layouts = [program.layouts[number] for number in program.inputs]
@@ -110,11 +81,11 @@ class Runner:
         self._entry = make_entry(otherwise or Replay(program), variants)[0]
 
     @functools.cached_property
-    def _made(self) -> Fused | Staged | Blocked:
-        return _machine_code(self.checked, self._may_stop)
+    def _made(self) -> Code:
+        return _lowered(self.checked, self._may_stop)
 
     @property
-    def fused(self) -> Fused | Staged | Blocked | None:
+    def fused(self) -> Code | None:
         """Its machine code, with all that can be read of it: what was remembered is lowered again."""
         return self._made if isinstance(self.code, Remembered) else self.code
 
@@ -144,7 +115,7 @@ class Runner:
             outputs,
             guards=[guard.outcome for guard in guards],
             scratch=self.code.scratch_bytes,
-            stages=() if isinstance(self.code, Staged) else self.code.stages,
+            stages=self.code.stages,
             is_long=nbytes > _LONG,
             stops=self.code.stops if self.code.may_fail else None,
             **options,

@@ -25,6 +25,7 @@ from tapegrad.program import garbage
 from tapegrad.program.calls import kind_of
 from tapegrad.program.columns import Columns
 from tapegrad.program.effects import Outside
+from tapegrad.program.entry import load_tracing
 from tapegrad.program.outside import Takes
 from tapegrad.program.placed import with_stacks
 from tapegrad.program.program import Entry, Program, detach_op
@@ -301,6 +302,7 @@ def trace(
         Gets what the function takes from outside, and what it changes there: further outputs. Without it, that is an
         error.
     """
+    load_tracing()
     tracer = Tracer()
     inputs, numbers = [], []
     for place, array in enumerate(arrays):

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, eye_array, kron
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, xp
 from tapegrad.program.fuse.lowering import ELEMENTWISE, MOVEMENTS, forward_of
 from tapegrad.program.fuse.moves import positions_of
-from tapegrad.program.fuse.scalars import Refused
+from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Entry, Program
 from tapegrad.sparse.structure import TooDense, among, check, chosen, empty, gathered, line_of, spread, stacked, united
 from tapegrad.tensor import from_array

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from tapegrad.program.loops import Staged
 from tapegrad.program.loops.driver import Driver
-from tapegrad.program.loops.stops import Stop
 from tapegrad.program.program import Program
 from tapegrad.program.signature import Signature
+from tapegrad.program.stops import Stop
 
 __all__ = ["Way", "ways_of"]
 
@@ -36,7 +35,7 @@ class Way:
     @property
     def stages(self) -> Sequence[int]:
         """The number of blocks of each stage; empty if the code has none."""
-        return () if isinstance(self.code, Staged) or self.code is None else self.code.stages
+        return () if self.code is None else self.code.stages
 
 
 def ways_of(programs: Sequence[Program], what: str) -> list[Way]:

@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
-from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
+from tapegrad.program.fuse.emit import Emitter, module_text
 from tapegrad.program.fuse.estimates import fewest_scalars, loaded_scalars, unrolled_scalars
 from tapegrad.program.fuse.flat import Flat, flat
 from tapegrad.program.fuse.kept import keep
@@ -21,11 +21,11 @@ from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
 from tapegrad.program.fuse.nests import LANES, SIZE, NestPlan, chunk_of, plan_nests
 from tapegrad.program.fuse.roles import Roles, roles_of
 from tapegrad.program.fuse.rolled import Store, is_long, rolled
-from tapegrad.program.fuse.scalars import Refused, TooLongError
 from tapegrad.program.fuse.schedule import Phase, arrange, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.fuse.vectors import on_vectors
+from tapegrad.program.machine_code import SYMBOL, Refused, TooLongError
 from tapegrad.program.program import Entry, Program
 
 __all__ = ["LIMIT", "Fused", "Refused", "fuse"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.text import BYTES, SCALARS, STORED, Text, constant, suffix, typed
+from tapegrad.program.machine_code import Refused
 
 __all__ = ["Accesses", "Memory"]
 

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import Node
+from tapegrad.program.machine_code import Refused
 
 __all__ = ["Array", "Axes"]
 

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.bodies import Body
-from tapegrad.program.fuse.emit import SYMBOL, TURNS, Emitter, arguments_of, is_rounded, is_short, outside, start_of
+from tapegrad.program.fuse.emit import TURNS, Emitter, arguments_of, is_rounded, is_short, outside, start_of
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone, cycles
 from tapegrad.program.fuse.text import BYTES, STORED, constant, typed
+from tapegrad.program.machine_code import SYMBOL
 
 __all__ = ["BlockEmitter", "is_worth_blocks"]
 

@@ -9,8 +9,9 @@ from fractions import Fraction
 from typing import Final
 
 from tapegrad.program.fuse.accesses import Accesses
-from tapegrad.program.fuse.scalars import FLOATS, WHOLES, Node, Refused
+from tapegrad.program.fuse.scalars import FLOATS, WHOLES, Node
 from tapegrad.program.fuse.text import SCALARS, constant, suffix, typed
+from tapegrad.program.machine_code import Refused
 
 __all__ = ["Body"]
 

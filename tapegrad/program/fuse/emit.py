@@ -16,10 +16,10 @@ from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
 from tapegrad.program.fuse.straight import write as write_straight
 from tapegrad.program.fuse.text import Text, constant, suffix, typed, vmath_text
 from tapegrad.program.fuse.turns import Turns
+from tapegrad.program.machine_code import SYMBOL
 
-__all__ = ["SYMBOL", "TURNS", "module_text"]
+__all__ = ["TURNS", "module_text"]
 
-SYMBOL: Final = "tapegrad_kernel"
 _SHORT: Final = 3  # segments that are not worth a loop
 TURNS: Final = 32  # in whose sums of float32 numbers rounding does not show
 _START: Final = {"sum": -0.0, "prod": 1.0}

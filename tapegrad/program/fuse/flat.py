@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
-from tapegrad.program.fuse.scalars import Refused
+from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 

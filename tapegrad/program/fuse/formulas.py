@@ -13,7 +13,8 @@ from tapegrad import vmath
 from tapegrad.compiler.intrinsics import Intrinsic
 from tapegrad.ops.table.op import Op, op_table
 from tapegrad.program.fuse import shares
-from tapegrad.program.fuse.scalars import WHOLES, Node, Refused
+from tapegrad.program.fuse.scalars import WHOLES, Node
+from tapegrad.program.machine_code import Refused
 from tapegrad.vmath.functions import FORMULAS
 
 __all__ = ["TABLE", "of_op", "of_ufunc", "rebound", "where"]

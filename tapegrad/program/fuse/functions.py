@@ -11,8 +11,9 @@ import numpy as np
 
 from tapegrad.program.fuse.arrays import Array
 from tapegrad.program.fuse.formulas import TABLE, of_ufunc, where
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.space import Space
+from tapegrad.program.machine_code import Refused
 
 __all__ = ["function", "ufunc"]
 

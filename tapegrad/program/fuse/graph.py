@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.program.fuse.scalars import COMMUTATIVE, FLOATS, NUMPY, PREDICATES, WHOLES, Node, Refused
-
-__all__ = ["Graph"]
+from tapegrad.program.fuse.scalars import COMMUTATIVE, FLOATS, NUMPY, PREDICATES, WHOLES, Node
+from tapegrad.program.machine_code import Refused
 
 
 class Graph:

@@ -24,9 +24,9 @@ from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.moves import positions_of
 from tapegrad.program.fuse.picks import PICKS
 from tapegrad.program.fuse.roles import Roles
-from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.fuse.small import SMALL
 from tapegrad.program.fuse.space import Space
+from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Entry, Program
 
 __all__ = ["ELEMENTWISE", "MOVEMENTS", "Lowered", "forward_of", "lower", "moves"]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.fuse.scalars import Refused
+from tapegrad.program.machine_code import Refused
 
 __all__ = ["along", "boxes_of", "positions_of", "ranges_of"]
 

@@ -12,8 +12,9 @@ from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.nest_sums import SumsEmitter
 from tapegrad.program.fuse.nests import LANES, Nest, NestPlan, Stage, Target
 from tapegrad.program.fuse.rows import load_rows
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, typed
+from tapegrad.program.machine_code import Refused
 
 __all__ = ["NestEmitter", "lay_out"]
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.graph import Graph
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import Node
+from tapegrad.program.machine_code import Refused
 
 __all__ = ["LANES", "SIZE", "Nest", "NestPlan", "Stage", "Target", "plan_nests"]
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.program.fuse.arrays import Array
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.space import Space
+from tapegrad.program.machine_code import Refused
 
 __all__ = ["PICKS"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.program.fuse.flat import Flat, enter, leave
 from tapegrad.program.fuse.moves import along
-from tapegrad.program.fuse.scalars import Refused
+from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Entry, Program
 
 __all__ = ["Roles", "roles_of"]

@@ -13,7 +13,9 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-__all__ = ["COMMUTATIVE", "FLOATS", "NUMPY", "PREDICATES", "Node", "Refused", "TooLongError"]
+from tapegrad.program.machine_code import Refused
+
+__all__ = ["COMMUTATIVE", "FLOATS", "NUMPY", "PREDICATES", "Node"]
 
 FLOATS: Final = "df"
 WHOLES: Final = "li"  # int64, int32
@@ -28,14 +30,6 @@ NUMPY: Final[dict[str, Callable[..., Any]]] = {
     "or": np.bitwise_or, "xor": np.bitwise_xor, "abs": np.absolute, "sqrt": np.sqrt, "floor": np.floor,
     "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
 }  # fmt: skip
-
-
-class Refused(Exception):  # noqa: N818  # what a program is, not what went wrong
-    """A program cannot be fused: the message says which operation, and why."""
-
-
-class TooLongError(Refused):
-    """A program is too long for one function, whatever its axes are."""
 
 
 class Maker(Protocol):

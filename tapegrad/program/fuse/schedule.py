@@ -12,7 +12,8 @@ from typing import Final
 
 from tapegrad.program.fuse.arrays import Array
 from tapegrad.program.fuse.graph import Graph
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import Node
+from tapegrad.program.machine_code import Refused
 
 __all__ = ["Phase", "Root", "Segment", "arrange", "plan"]
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from tapegrad.program.fuse.arrays import Array
 from tapegrad.program.fuse.functions import fma
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.space import Space
+from tapegrad.program.machine_code import LARGEST, Refused
 
-__all__ = ["LARGEST", "SMALL"]
+__all__ = ["SMALL"]
 
-LARGEST: Final = 8  # rows
 _ROUNDING: Final = {char: 32 * float(np.finfo(char).eps) for char in "df"}
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from tapegrad.program.fuse.arrays import Array, Axes
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.moves import along, boxes_of, positions_of, ranges_of
-from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.text import SCALARS
+from tapegrad.program.machine_code import Refused
 
 __all__ = ["Space"]
 

@@ -18,11 +18,12 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.batch import Batch
 from tapegrad.program.fuse import Fused, fuse
 from tapegrad.program.loops.body import Loop
-from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked, name_of
+from tapegrad.program.loops.driver import Straight, driver_text, linked, name_of
 from tapegrad.program.loops.find import find_runs
 from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of
 from tapegrad.program.loops.stages import stages_of
+from tapegrad.program.machine_code import SYMBOL
 from tapegrad.program.program import Program
 
 __all__ = ["Blocked", "blocked", "one_by_one"]

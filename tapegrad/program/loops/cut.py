@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tapegrad.program.columns import Columns
-from tapegrad.program.fuse import Fused, Refused, fuse
+from tapegrad.program.fuse import Fused, fuse
 from tapegrad.program.loops.find import kind_of
 from tapegrad.program.loops.places import nbytes_of
-from tapegrad.program.loops.stops import Stop
+from tapegrad.program.machine_code import Refused
 from tapegrad.program.native.groups import Group, groups
 from tapegrad.program.native.views import offset_of
 from tapegrad.program.program import Entry, Program
+from tapegrad.program.stops import Stop
 from tapegrad.runtime.named_tuples import NamedTuple
 
 SCALARS: Final = 3000  # of straight code, from which on it is cut

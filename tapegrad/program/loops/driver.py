@@ -11,15 +11,15 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from tapegrad.compiler.assembly import marked
-from tapegrad.program.fuse.emit import SYMBOL
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.places import ARENA, Ends, Line, Place, Places, ends_of, nbytes_of, with_memory
+from tapegrad.program.machine_code import SYMBOL
 from tapegrad.program.native.code import Native
 from tapegrad.program.program import Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["SYMBOL", "Straight", "driver_text", "linked"]
+__all__ = ["Straight", "driver_text", "linked"]
 
 _INLINE: Final = 20_000  # characters of a stage that is a part of the function that calls it
 
@@ -48,6 +48,7 @@ class Driver:
     codes : list of Code
     """
 
+    stages: Sequence[int] = ()  # none is shared with other threads
     text: str
     codes: Sequence[Any]
 

@@ -10,24 +10,25 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
-from tapegrad.program.fuse import LIMIT, Fused, Refused, fuse
+from tapegrad.program.fuse import LIMIT, Fused, fuse
 from tapegrad.program.loops.arena import planned
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
 from tapegrad.program.loops.buffers import Buffers
 from tapegrad.program.loops.checkpointed import CheckpointedCode
 from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut
 from tapegrad.program.loops.deferred import defer
-from tapegrad.program.loops.driver import SYMBOL, Driver, Straight, driver_text, linked
+from tapegrad.program.loops.driver import Driver, Straight, driver_text, linked
 from tapegrad.program.loops.find import TURNS, Run, find_runs, runs_between
 from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import Ends, Place, Places, ends_of_body, offset_of_row, place_of_row
 from tapegrad.program.loops.scans import Scanned
-from tapegrad.program.loops.stops import Stop
+from tapegrad.program.machine_code import SYMBOL, Refused
 from tapegrad.program.native import Native
 from tapegrad.program.native.groups import is_cut, without_copies
 from tapegrad.program.pairs import paired
 from tapegrad.program.program import Program
 from tapegrad.program.scan import Scan
+from tapegrad.program.stops import Stop
 
 _ARENA: Final = 1 << 28  # bytes
 _TRIALS: Final = 16  # for each run that was found, with fewer turns each time
@@ -47,7 +48,7 @@ class Staged(Driver):
     ) -> None:
         if places.arena_bytes > _ARENA:
             raise Refused(f"{places.arena_bytes} bytes would stand between its stages")
-        self.stages, self.codes = list(stages), list(codes)
+        self.stretches, self.codes = list(stages), list(codes)
         self.text = driver_text(program, stages, codes, places)
         self._arena_bytes, self.ends = places.arena_bytes, places.ends
         self.scratch_bytes: int = places.arena_bytes + max([own.scratch_bytes for own in codes], default=0)
@@ -64,7 +65,7 @@ class Staged(Driver):
     def source(self) -> str:
         """Return the stages as readable code."""
         lines = []
-        for stage, own in zip(self.stages, self.codes, strict=True):
+        for stage, own in zip(self.stretches, self.codes, strict=True):
             if isinstance(stage, Loop):
                 lines.append(f"for turn in range({stage.turns}):")
                 lines += [f"    {line}" for line in own.source().splitlines()]
@@ -75,7 +76,7 @@ class Staged(Driver):
     def explain(self) -> list[str]:
         """Return what was done with the program, a line for each stage."""
         lines = []
-        for stage, own in zip(self.stages, self.codes, strict=True):
+        for stage, own in zip(self.stretches, self.codes, strict=True):
             if isinstance(own, Stop | Native | Scanned | CheckpointedCode):
                 lines += own.explain()
                 continue

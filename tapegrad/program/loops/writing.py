@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad.program.fuse import Refused
 from tapegrad.program.fuse.text import constant_array
-from tapegrad.program.loops.driver import SYMBOL, Code, name_of
+from tapegrad.program.loops.driver import Code, name_of
+from tapegrad.program.machine_code import SYMBOL, Refused
 from tapegrad.program.program import Program
 
 __all__ = ["ALIGNMENT", "Lines"]

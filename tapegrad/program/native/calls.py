@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from tapegrad.kernels.blas import blas_address
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.text import bits_of
 from tapegrad.program.native.products import Products
 from tapegrad.program.native.writer import Matrix
+from tapegrad.program.routines import address_of_routine, name_of_routine
 
-__all__ = ["NAMES", "Calls", "address_of_routine", "strided_by"]
-
-NAMES: Final = {"d": "float64", "f": "float32"}
-_IMPORTED: Final = "tapegrad_"
-
-
-def address_of_routine(name: str) -> int:
-    """Return the address of a routine by its name in the text."""
-    name = name.removeprefix(_IMPORTED)
-    return blas_address(name[1:], NAMES[name[0]])
+__all__ = ["Calls", "strided_by"]
 
 
 class Calls(Products):
@@ -46,7 +35,7 @@ class Calls(Products):
 
     def call(self, routine: str, *args: str | int | float) -> None:
         """Call a routine with pointers, which begin with a percent sign, letters and numbers."""
-        name = f"{_IMPORTED}{self.char}{routine}"
+        name = name_of_routine(self.char, routine)
         self.imports.setdefault(name, address_of_routine(name))
         self.text.call(name, "void", *[f"ptr {self._argument(own)}" for own in args])
 

@@ -16,11 +16,12 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.kernels.blas import blas_address
-from tapegrad.program.native.calls import NAMES, strided_by
+from tapegrad.program.native.calls import strided_by
 from tapegrad.program.native.code import Code, Native, broadcast
 from tapegrad.program.native.views import contiguous
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry
+from tapegrad.program.routines import LETTERS
 
 __all__ = ["FACTORS", "bytes_of_integers"]
 
@@ -339,7 +340,7 @@ def _workspace(name: str, char: str, *sizes: int | None) -> int:
 
 
 def _ask(name: str, char: str, *args: np.ndarray) -> None:
-    function: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(args))(blas_address(name, NAMES[char]))
+    function: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(args))(blas_address(name, LETTERS[char]))
     function(*[own.ctypes.data for own in args])
 
 

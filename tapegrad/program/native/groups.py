@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tapegrad.program.fuse import Refused, fuse
-from tapegrad.program.fuse.small import LARGEST, SMALL
+from tapegrad.program.fuse import fuse
+from tapegrad.program.fuse.small import SMALL
+from tapegrad.program.machine_code import LARGEST, Refused
 from tapegrad.program.native import FACTORS, Native, native
 from tapegrad.program.native.indexed import has_computed_indices
 from tapegrad.program.native.views import View, views_of

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.cache import address_of
-from tapegrad.program.fuse.emit import SYMBOL
+from tapegrad.program.machine_code import SYMBOL
 from tapegrad.program.program import Entry, Program
 from tapegrad.program.stopping import StopFields, call_stop
 from tapegrad.program.templates import Input, Pieces, input_words

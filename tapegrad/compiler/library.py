@@ -1,0 +1,98 @@
+"""The functions of this library that it compiles for itself: their fingerprints, worked out once for all processes.
+
+A process loads some twenty of them before its first gradient. To walk through all that they call takes as long as the
+rest of the work, so a file of the cache keeps the fingerprints, under a digest of the library's files as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.compiler import files
+from tapegrad.compiler.fingerprint import environment, fingerprint, sha256
+from tapegrad.runtime.locks import module_lock
+
+__all__ = ["fingerprint_of_own", "state_of_files"]
+
+_PACKAGE: Final = __name__.partition(".")[0]
+_lock = module_lock()
+
+
+@cache
+def state_of_files() -> bytes:
+    """Return a digest of the library's files, by their times and sizes, and of NumPy's version."""
+    known: list[tuple[str, int, int]] = []
+    waiting = [os.path.dirname(os.path.dirname(__file__))]
+    while waiting:
+        with os.scandir(waiting.pop()) as found:
+            for own in found:
+                if own.name.endswith(".py"):
+                    status = own.stat()
+                    known.append((own.path, status.st_mtime_ns, status.st_size))
+                elif own.is_dir():
+                    waiting.append(own.path)
+    return sha256(repr((sorted(known), np.__version__)).encode()).digest()
+
+
+def fingerprint_of_own(function: Callable[..., Any], signature: tuple[str, ...]) -> str:
+    """Return the fingerprint of a function; it is looked up if the function stands in a module of this library."""
+    name = _name(function)
+    if name is None:
+        return fingerprint(function, signature, {})
+    name = f"{name} {' '.join(signature)}"
+    known = _known()
+    found = known.get(name)
+    if found is None:
+        found = fingerprint(function, signature, {})
+        with _lock:
+            known[name] = found
+            _write(known)
+    return found
+
+
+def _name(function: Callable[..., Any]) -> str | None:
+    """Return what names a function of this library in every process; None if it is none, or was made by another one."""
+    if not isinstance(function, types.FunctionType):
+        return None
+    module = function.__module__ or ""
+    is_own = module.partition(".")[0] == _PACKAGE
+    if not is_own or getattr(sys.modules.get(module), function.__qualname__, None) is not function:
+        return None
+    return f"{module}.{function.__qualname__}"
+
+
+# ---- the file: lines of names and fingerprints
+
+
+@cache
+def _digest() -> str:
+    """Return what names the file: all that may change a fingerprint without another file of the library."""
+    variables = sorted(
+        (name, value) for name, value in os.environ.items() if name.startswith(("TAPEGRAD_WITHOUT", "NUMBA_"))
+    )
+    parts = state_of_files(), environment(), sys.version.encode(), repr(variables).encode()
+    return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()
+
+
+def _read() -> dict[str, str]:
+    path = files.path_of_program(_digest())
+    raw = files.read(path, _digest()) if path is not None else None
+    pairs = (line.rpartition(" ") for line in raw.decode().splitlines()) if raw is not None else ()
+    return {name: found for name, _, found in pairs}
+
+
+_known = cache(_read)
+
+
+def _write(known: dict[str, str]) -> None:
+    path = files.path_of_program(_digest())
+    if path is not None:
+        lines = [f"{name} {found}" for name, found in (_read() | known).items()]  # others have written too
+        files.write(path, _digest(), "\n".join(lines).encode())
