@@ -9,6 +9,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import autograd, func
+from tapegrad.program.calls import Calls
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
 from tapegrad.program.trace import TracingError, trace
@@ -138,3 +139,58 @@ def test_a_program_of_a_compiled_function_is_called_if_it_is_all_of_it() -> None
     assert (program(np.ones(3)) == 2.0).all()
     with pytest.raises(TypeError, match="part of a compiled function"):
         program.cleaned()(np.ones(3))
+
+
+def _many_calls(x):
+    y = x * 2.0 + 1 - 0.0  # a float; an integer that becomes one; 0, which compiled code leaves to Python
+    for k in range(12):
+        y = y * x + k % 3 / 3 - x * x  # what is computed twice
+        y = y[...] if k % 2 else tg.exp(-y)  # a view; a residual that is the result
+    with tg.no_grad():
+        z = tg.tanh(y) * 2
+        z = tg.tanh(y) * 2 + z
+    n = (x > 0.5) & (y == y)  # truth values
+    return [y.sum() + z.sum(), tg.where(n, y, float("nan")), (x.detach() * 3.0).sum()]
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 5)])
+def test_compiled_code_writes_down_what_python_does(monkeypatch, shape, requires_grad):
+    given = [np.linspace(0.1, 1.0, int(np.prod(shape))).reshape(shape)]
+    served = []
+    serve = Calls.let_serve
+
+    def counted(self):
+        serve(self)
+        compiled = self.call_traced
+
+        def call(*args):
+            result = compiled(*args)
+            served.append(result is not None)
+            return result
+
+        self.call_traced = None if compiled is None else call
+
+    def left_to_python(self):
+        self.call_traced = None
+
+    monkeypatch.setattr(Calls, "let_serve", counted)
+    found = trace(_many_calls, given, [requires_grad])[0]
+    monkeypatch.setattr(Calls, "let_serve", left_to_python)
+    expected = trace(_many_calls, given, [requires_grad])[0]
+    assert served.count(True) > 30
+    assert str(found) == str(expected)
+    assert [own.records for own in found.entries] == [own.records for own in expected.entries]
+    assert [own.shape for own in found.layouts] == [own.shape for own in expected.layouts]
+
+
+def test_what_a_forward_raises_ends_a_trace_of_compiled_calls():
+    def f(x):
+        y = x * 2.0
+        for _ in range(3):
+            y = y * x
+        return [y * tg.ones(7)]
+
+    with pytest.raises(RuntimeError, match="broadcast"):
+        trace(f, [np.ones(3)])
+    assert len(trace(lambda x: [x * 2.0], [np.ones(3)])[0].entries) == 1

@@ -18,6 +18,7 @@ from tapegrad.program.exact import Exact
 from tapegrad.program.numbers import Numbers
 from tapegrad.program.program import Entry
 from tapegrad.program.traced import Traced, set_data
+from tapegrad.program.writing_down import writer
 from tapegrad.recording.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
@@ -67,6 +68,8 @@ class Calls(Numbers):
 
     Attributes
     ----------
+    call_traced : callable, or None
+        Serves calls of kinds that are known: see `tapegrad.program.writing_down.call_traced`.
     has_writes : bool
         Whether something was written to in place: then operands may be stale views, see `tapegrad.program.views`.
     entries : list of Entry
@@ -85,10 +88,21 @@ class Calls(Numbers):
         self._number_tensors: dict[int, Tensor] = {}  # of Python numbers
         self._last: tuple[Any, Any, Any] = None, None, None  # a bound call, the kind that it has, and its result
         self._count = 0  # of calls of operations
+        self._codes: dict[Plan, int] = {}  # of operations that compiled code writes in the sweep
+        self._compiled = writer(
+            self._kinds, self._codes, self._python_numbers, self._results, self._by_identity, self.layouts, self.values,
+            self.entries, self._held,
+        )  # fmt: skip
+        self.call_traced: Callable[..., Any] | None
+        self.let_serve()
 
     def exact_value_of(self, number: int) -> Any:
         """Return the value with this number, with the bits of an ordinary call."""
         return self._exact.value(number, self.value_of)
+
+    def let_serve(self) -> None:
+        """Let compiled code serve calls, unless each one is noted, or operands may be stale views."""
+        self.call_traced = None if self.has_writes or self.script is not None else self._compiled
 
     def called_op(self, plans: PlanCache, call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Return the result of an operation; `call` binds and computes any call of it."""
@@ -97,7 +111,7 @@ class Calls(Numbers):
         enabled, values, rest = modes.is_grad_enabled(), args[: plans.n_operands], args[plans.n_operands :]
         if plans.flags & SEQUENCE_OF_OPERANDS:
             values = values[0] if values and values[0].__class__ in (list, tuple) else ()
-        key: list[Any] = [id(plans), enabled]
+        key: list[Any] = [plans, enabled]
         operands: list[Any] = []
         numbers: list[int] = []
         for value in values:

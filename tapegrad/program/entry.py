@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program import columns, walking
+from tapegrad.program import columns, walking, writing_down
 from tapegrad.program.calling import run
 from tapegrad.program.sharing import run_blocks, run_stages
 from tapegrad.program.templates import Input, Output
@@ -43,10 +43,16 @@ def load_all() -> None:
         load(function, None)
 
 
+def _load_tracing() -> None:
+    columns.load_all()
+    walking.load_all()
+    writing_down.load_all()
+
+
 @functools.cache
 def load_tracing() -> None:
     """Load the compiled functions that traces need, or compile them: all at once, as each would start a thread."""
-    undisturbed(lambda: (columns.load_all(), walking.load_all()))
+    undisturbed(_load_tracing)
 
 
 def make_entry(

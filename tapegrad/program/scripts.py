@@ -66,7 +66,6 @@ class Scripts(Calls):
         self._places: dict[Plan, tuple[list[int], list[int]] | None] = {}
         self._scripts: dict[Any, Script | None] = {}
         self._walk = Walk()
-        self._codes: dict[Plan, int] = {}  # of operations that scripts write, for compiled code
         self._layouts_of_codes: list[Layout] = []
 
     def walk(self, sweep: Sweep, cts: list[Any]) -> None:
@@ -241,10 +240,12 @@ class Scripts(Calls):
         looks, guards = self.looks, len(self.guards)
         calls: list[Any] = []
         self.script = calls
+        self.let_serve()
         try:
             values = call()
         finally:
             self.script = None
+            self.let_serve()
         if self.looks > looks:
             self.drop_guards(guards)
             return None

@@ -161,6 +161,7 @@ class Writes(Views):
     def _rebind(self, root: Any, value: Tensor) -> None:
         """Let a tensor have another value."""
         self.has_writes = True
+        self.let_serve()
         known = self.originals.get(id(root))
         if (known is None or known.tensor() is not root) and not self.is_own(root):
             self.originals[id(root)] = Original(

@@ -120,14 +120,19 @@ def connect(
     assert bind is not None, f"op {op.name} binds no arguments"
 
     def call_new(*args: Any, **kwargs: Any) -> Any:
-        if modes.mode.value & modes.INTERCEPTORS:
+        interceptor = modes.interceptor()
+        if interceptor is not None:
+            call_traced = getattr(interceptor, "call_traced", None)
+            if call_traced is not None and not kwargs:
+                result = call_traced(plans, args, modes.is_grad_enabled())
+                if result is not None:
+                    return result
             result = modes.around_call(plans.call, args, kwargs)
             if result is not NotImplemented:
                 return result
         if flags & MAKES_VIEWS and args and args[0].__class__ is Tensor and args[0]._layout.inline:
             args[0]._array()  # which is what views are of; compiled code may know that layout
             return plans.call(*args, **kwargs)
-        interceptor = modes.interceptor()
         if interceptor is not None:
             return call_intercepted(interceptor, plans, call_bound, args, kwargs)
         bound = bind(*args, **kwargs)
@@ -181,7 +186,8 @@ def call_intercepted(
     """Return the result of a call whose operations are intercepted.
 
     An interceptor that remembers calls has a method `called_op`, which gets the plans of the op, the function that
-    binds and computes any call, and the arguments.
+    binds and computes any call, and the arguments. It may have a function `call_traced`, too, which is asked before: it
+    gets the plans, the arguments, and whether calls are recorded, and returns None if it does not serve the call.
     """
     remembers = getattr(interceptor, "called_op", None)
     return call(*args, **kwargs) if remembers is None else remembers(plans, call, args, kwargs)
