@@ -77,6 +77,12 @@ def left(runtime: Runtime) -> Object:
     return runtime.none
 
 
+def drop(thing: Object) -> None:
+    """Drop a reference to an object, if there is one."""
+    if thing != 0:
+        decref(thing)
+
+
 def pair_of(runtime: Runtime, one: Object, two: Object) -> Tuple:
     """Return a new tuple; 0 if Python raised."""
     pair = Tuple(new_object(runtime.tuple_type, 2))
@@ -209,8 +215,7 @@ def write_new(
         if hold(writer.layouts, layout) and hold(writer.values, array) and hold(writer.entries, entry):
             is_written = 0 if call(writer.set_item, writer.results, key, number) & C_INT else 1
         decref(entry)
-    if results != 0:
-        decref(results)
+    drop(results)
     if is_written == 0 and number != 0:
         decref(number)
         number = Object(0)
@@ -272,13 +277,11 @@ def write_call(writer: WriterFields, kind: Tuple, operands: Tuple, numbers: Tupl
             is_bound = hold(writer.held, out)
             if is_bound != 0:
                 is_bound = bind(writer, out, number)
-        if number != 0:
-            decref(number)
+        drop(number)
         if is_bound == 0:
             decref(result)
             result = TensorObject(0)
-    if array != 0:
-        decref(array)
+    drop(array)
     decref(out)
     decref(key)
     return Object(result)
@@ -324,12 +327,9 @@ def call_traced(self: NDArray, args: Array[Object], nargs: int) -> int:
         incref(args[2])
         key.items[0], key.items[1] = args[0], args[2]
         result = serve(writer, key, operands, numbers, values, 1 if args[2] == runtime.false else 0)
-    if key != 0:
-        decref(key)
-    if operands != 0:
-        decref(operands)
-    if numbers != 0:
-        decref(numbers)
+    drop(key)
+    drop(operands)
+    drop(numbers)
     return result
 
 
