@@ -166,11 +166,6 @@ def convert(writer: WriterFields, kind: Tuple, operands: Tuple, numbers: Tuple) 
     return 1
 
 
-def data_of(writer: WriterFields, value: Object) -> Object:
-    """Return the data of an operand."""
-    return Object(TensorObject(value).data) if value.type == writer.traced_type else value
-
-
 def forward_of(fields: PlanFields, data: Array[Object], count: int) -> Object:
     """Return what the forward of a plan computes; 0 if Python raised."""
     for k in range(count):
@@ -244,7 +239,8 @@ def write_call(writer: WriterFields, kind: Tuple, operands: Tuple, numbers: Tupl
     if count != fields.arity or fields.pack != 0 or kind.items[IS_VIEW] == runtime.true or is_coded != 0:
         return left(runtime)
     for k in range(count):
-        data[k] = data_of(writer, operands.items[k])
+        value = operands.items[k]
+        data[k] = Object(TensorObject(value).data) if value.type == writer.traced_type else value
     key = pair_of(runtime, plan, numbers)
     if key == 0:
         return Object(0)
