@@ -1,6 +1,5 @@
 """tapegrad: gradients of ordinary NumPy programs, with the meaning of PyTorch's ``backward()``."""
 
-from importlib import import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
@@ -52,6 +51,7 @@ from tapegrad.ops.warmup import warmup
 from tapegrad.pass_modes import is_anomaly_check_nan_enabled, is_anomaly_enabled, is_inference_mode_enabled
 from tapegrad.printing import set_printoptions
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads
+from tapegrad.runtime.later import later
 from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
 from tapegrad.runtime.subnormals import set_flush_denormal
 from tapegrad.serialization import load, save
@@ -113,23 +113,7 @@ else:
     _find, _functions = _public.contents(_public.TOP)
     __all__ += list(_functions())
 
-    # What many programs do not use: those are not to wait for it at import.
-    _MODULES = ("amp", "distributed", "distributions", "func", "jit", "program", "random", "scipy", "testing")
-    _LATER = {
-        "compile": "tapegrad.program",
-        "profile": "tapegrad.autograd.profiling",
-        "set_anomaly_enabled": "tapegrad.autograd.anomaly",
-        "vmap": "tapegrad.func",
-        "autocast": "tapegrad.amp",
-        **dict.fromkeys(("TypedStorage", "UntypedStorage"), "tapegrad.ops.storages"),
-        "set_default_tensor_type": "tapegrad.ops.legacy_tensors",
-    }
-
-    def __getattr__(name):
-        if name in _MODULES:
-            return import_module(f"tapegrad.{name}")
-        if name in _LATER:
-            return getattr(import_module(_LATER[name]), name)
+    def _function(name):
         try:
             return _find(name)
         except AttributeError:
@@ -138,6 +122,22 @@ else:
             if (function := form(name)) is None:
                 raise
             return function
+
+    # What many programs do not use: those are not to wait for it at import.
+    __getattr__ = later(
+        __name__,
+        {
+            ".amp": "autocast",
+            ".autograd.anomaly": "set_anomaly_enabled",
+            ".autograd.profiling": "profile",
+            ".func": "vmap",
+            ".ops.legacy_tensors": "set_default_tensor_type",
+            ".ops.storages": "TypedStorage UntypedStorage",
+            ".program": "compile",
+        },
+        "amp distributed distributions func jit program random scipy testing",
+        _function,
+    )
 
 
 def __dir__() -> list[str]:

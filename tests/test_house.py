@@ -56,7 +56,6 @@ AHEAD = {
     ("autograd/function_entry.py", "ops/history.py", "call"),
     ("func/mapping.py", "program/mapped.py", "call"),
     ("func/__init__.py", "sparse/matrices.py", "types"),
-    ("func/__init__.py", "sparse/matrices.py", "call"),
     ("func/loops.py", "program/scanned.py", "call"),
     ("func/roots.py", "program/implicit.py", "call"),
     ("utils/checkpoint.py", "program/scanned.py", "call"),

@@ -1,9 +1,10 @@
 """Probability distributions, with PyTorch's names: samples, densities, entropies, divergences."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from tapegrad.ops.table.public import missing
+from tapegrad.ops.table.public import refuse
+from tapegrad.runtime.later import later
 
 if TYPE_CHECKING:
     from tapegrad.distributions import constraints, transforms
@@ -50,34 +51,27 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-    #: The file of each name; imported when one of its names is first used.
-    _FILES = {
-        name: file
-        for file, names in {
-            "bounded": "Beta Dirichlet Uniform",
-            "counts": "Binomial Geometric Multinomial NegativeBinomial Poisson",
-            "distribution": "Distribution",
-            "events": "Bernoulli Categorical OneHotCategorical OneHotCategoricalStraightThrough",
-            "halves": "HalfCauchy HalfNormal",
-            "independent": "Independent",
-            "kl": "kl_divergence register_kl",
-            "located": "Cauchy Gumbel Laplace Normal StudentT",
-            "multivariate": "MultivariateNormal",
-            "positive": "Chi2 Exponential Gamma Pareto Weibull",
-            "transformed": "LogNormal TransformedDistribution",
-            "transforms": "AbsTransform AffineTransform ComposeTransform ExpTransform IndependentTransform "
+    __getattr__ = later(
+        __name__,
+        {
+            ".bounded": "Beta Dirichlet Uniform",
+            ".counts": "Binomial Geometric Multinomial NegativeBinomial Poisson",
+            ".distribution": "Distribution",
+            ".events": "Bernoulli Categorical OneHotCategorical OneHotCategoricalStraightThrough",
+            ".halves": "HalfCauchy HalfNormal",
+            ".independent": "Independent",
+            ".kl": "kl_divergence register_kl",
+            ".located": "Cauchy Gumbel Laplace Normal StudentT",
+            ".multivariate": "MultivariateNormal",
+            ".positive": "Chi2 Exponential Gamma Pareto Weibull",
+            ".transformed": "LogNormal TransformedDistribution",
+            ".transforms": "AbsTransform AffineTransform ComposeTransform ExpTransform IndependentTransform "
             "PowerTransform SigmoidTransform SoftmaxTransform SoftplusTransform StickBreakingTransform "
             "TanhTransform Transform identity_transform",
-        }.items()
-        for name in names.split()
-    }  # fmt: skip
-
-    def __getattr__(name: str) -> Any:
-        if name in _FILES:
-            return getattr(importlib.import_module(f"tapegrad.distributions.{_FILES[name]}"), name)
-        if name in ("constraints", "kl", "transforms"):
-            return importlib.import_module(f"tapegrad.distributions.{name}")
-        raise missing(__name__, __name__, name)
+        },
+        "constraints kl transforms",
+        partial(refuse, __name__),
+    )
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,6 @@
 """Transforms of functions, with PyTorch's names (``torch.func``): from a function to its derivatives."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tapegrad.func.gradients import grad, grad_and_value, value_and_grad
 from tapegrad.func.jacobians import hessian, jacfwd, jacrev
@@ -9,6 +9,7 @@ from tapegrad.func.mapping import vmap
 from tapegrad.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from tapegrad.func.products import hvp, jvp, linearize, vjp
 from tapegrad.func.roots import custom_root
+from tapegrad.runtime.later import later
 
 if TYPE_CHECKING:
     from tapegrad.sparse.matrices import sparse_hessian, sparse_jacobian
@@ -36,10 +37,6 @@ __all__ = [
     "while_loop",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in ("sparse_hessian", "sparse_jacobian"):  # they need programs
-        from tapegrad.sparse import matrices
-
-        return getattr(matrices, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+    # They need programs.
+    __getattr__ = later(__name__, {"tapegrad.sparse.matrices": "sparse_hessian sparse_jacobian"})

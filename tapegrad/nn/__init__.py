@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tapegrad.nn import functional, init
-from tapegrad.ops.table.public import missing
+from tapegrad.ops.table.public import refuse
 
 __all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
 
@@ -26,7 +26,7 @@ else:
                 if isinstance(found, type):
                     setattr(sys.modules[__name__], name, found)
                     return found
-        raise missing(__name__, __name__, name)
+        return refuse(__name__, name)
 
     def __dir__() -> list[str]:
         from tapegrad.nn import modules

@@ -1,9 +1,10 @@
 """Optimizers and schedules of learning rates, with PyTorch's names, arguments and results."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from tapegrad.ops.table.public import missing
+from tapegrad.ops.table.public import refuse
+from tapegrad.runtime.later import later
 
 if TYPE_CHECKING:
     from tapegrad.optim import lr_scheduler, swa_utils
@@ -22,23 +23,16 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-    #: The file of each class; imported when one of its classes is first used.
-    _FILES = {
-        name: file
-        for file, names in {
-            "adafactor": "Adafactor",
-            "adam": "Adam AdamW", "adam_like": "Adamax NAdam RAdam", "adaptive": "Adadelta Adagrad RMSprop Rprop",
-            "lbfgs": "LBFGS", "muon": "Muon", "optimizer": "Optimizer", "sgd": "ASGD SGD",
-        }.items()
-        for name in names.split()
-    }  # fmt: skip
-
-    def __getattr__(name: str) -> Any:
-        if name in _FILES:
-            return getattr(importlib.import_module(f"tapegrad.optim.{_FILES[name]}"), name)
-        if name in ("lr_scheduler", "optimizer", "swa_utils"):
-            return importlib.import_module(f"tapegrad.optim.{name}")
-        raise missing(__name__, __name__, name)
+    __getattr__ = later(
+        __name__,
+        {
+            ".adafactor": "Adafactor", ".adam": "Adam AdamW", ".adam_like": "Adamax NAdam RAdam",
+            ".adaptive": "Adadelta Adagrad RMSprop Rprop", ".lbfgs": "LBFGS", ".muon": "Muon",
+            ".optimizer": "Optimizer", ".sgd": "ASGD SGD",
+        },
+        "lr_scheduler optimizer swa_utils",
+        partial(refuse, __name__),
+    )  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,8 @@
 """Checks of users' own functions: their derivatives against finite differences, and strategies for hypothesis."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tapegrad.runtime.later import later
 from tapegrad.testing.closeness import assert_close
 from tapegrad.testing.gradients import gradcheck, gradgradcheck
 from tapegrad.testing.report import GradcheckError
@@ -24,14 +25,5 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name in ("tensors", "samples", "OpSample"):  # the checks do not need hypothesis
-            from tapegrad.testing import strategies
-
-            return getattr(strategies, name)
-        if name == "check_op":
-            from tapegrad.testing import ops
-
-            return ops.check_op
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    # The checks do not need hypothesis.
+    __getattr__ = later(__name__, {".strategies": "OpSample samples tensors", ".ops": "check_op"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from tapegrad.ops.table.callers import with_numpy_names
 from tapegrad.ops.table.docs import RESULT, Common, docstring
@@ -218,18 +218,18 @@ def contents(namespace: str, module: str = "") -> tuple[Callable[[str], Any], Ca
     def attribute(name: str) -> Any:
         one = None if name.startswith("_") else find(namespace, name)
         if one is None:
-            raise missing(module, namespace, name)
+            refuse(namespace, name, module)
         setattr(sys.modules[module], name, one.function)
         return one.function
 
     return attribute, lambda: names_in(namespace)
 
 
-def missing(module: str, namespace: str, name: str) -> AttributeError:
-    """Return the error for a name that a module does not have."""
+def refuse(namespace: str, name: str, module: str = "") -> NoReturn:
+    """Raise the error for a name that a module does not have, with the reason."""
     why = ""
     if not name.startswith("_"):
         from tapegrad.ops.table.scope import why_missing  # a long list, for programs that are about to fail
 
         why = f": {why_missing(namespace, name)}"
-    return AttributeError(f"module {module!r} has no attribute {name!r}{why}", name=name)
+    raise AttributeError(f"module {module or namespace!r} has no attribute {name!r}{why}", name=name)
