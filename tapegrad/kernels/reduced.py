@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -71,38 +71,6 @@ def _shares(dtype: str) -> Callable[[int, int, int], int]:
     return kernel
 
 
-def _of_x_in_extrema(dtype: str) -> Callable[[int, int, int], int]:
-    kind, are_equal = np.dtype(dtype).type, _are_equal
-
-    def kernel(args: int, geometry: int, accumulate: int) -> int:
-        share, target = as_pointer(get(args, 0), dtype), as_pointer(get(args, 1), dtype)
-        x, out = as_pointer(get(args, 2), dtype), as_pointer(get(args, 5), dtype)
-        for k in range(get(geometry, 1) * get(geometry, 4) * get(geometry, 3)):
-            own = load(share, k) if are_equal(load(x, k), load(out, k)) else kind(0)
-            store(target, k, load(target, k) + own if accumulate else own)
-        return 0
-
-    return kernel
-
-
-def _of_source_in_extrema(dtype: str) -> Callable[[int, int, int], int]:
-    kind, are_equal, place_of = np.dtype(dtype).type, _are_equal, _place
-
-    def kernel(args: int, geometry: int, accumulate: int) -> int:
-        n, inner, length = get(geometry, 2), get(geometry, 3), get(geometry, 4)
-        share, target = as_pointer(get(args, 0), dtype), as_pointer(get(args, 1), dtype)
-        indices, source = as_pointer(get(args, 3), "int64"), as_pointer(get(args, 4), dtype)
-        out = as_pointer(get(args, 5), dtype)
-        for at in range(get(geometry, 1) * n * inner):
-            place, own = place_of(indices, at, n, inner, length), kind(0)
-            if place >= 0 and are_equal(load(source, at), load(out, place)):
-                own = load(share, place)
-            store(target, at, load(target, at) + own if accumulate else own)
-        return 0
-
-    return kernel
-
-
 def _others(dtype: str) -> Callable[[int, int, int], int]:
     """Return the first kernel of products: behind one another, ct * out, and ct times all factors but the only zero."""
     kind, place_of = np.dtype(dtype).type, _place
@@ -142,49 +110,47 @@ def _others(dtype: str) -> Callable[[int, int, int], int]:
     return kernel
 
 
-def _of_x_in_products(dtype: str) -> Callable[[int, int, int], int]:
+def _extremum_part(dtype: str) -> Callable[..., Any]:
+    kind, are_equal = np.dtype(dtype).type, _are_equal
+    return lambda share, out, place, total, value: load(share, place) if are_equal(value, load(out, place)) else kind(0)
+
+
+def _product_part(dtype: str) -> Callable[..., Any]:
     kind = np.dtype(dtype).type
-
-    def kernel(args: int, geometry: int, accumulate: int) -> int:
-        scratch, target = as_pointer(get(args, 0), dtype), as_pointer(get(args, 1), dtype)
-        x, total = as_pointer(get(args, 2), dtype), get(geometry, 1) * get(geometry, 4) * get(geometry, 3)
-        for k in range(total):
-            value = load(x, k)
-            own = load(scratch, total + k) if value == kind(0) else load(scratch, k) / value
-            store(target, k, load(target, k) + own if accumulate else own)
-        return 0
-
-    return kernel
+    return lambda scratch, out, place, total, value: (
+        load(scratch, total + place) if value == kind(0) else load(scratch, place) / value
+    )
 
 
-def _of_source_in_products(dtype: str) -> Callable[[int, int, int], int]:
+def _second(dtype: str, part: Callable[..., Any], of_source: bool) -> Callable[[int, int, int], int]:
+    """Return a second kernel: each element's part of what the first kernel wrote for the element of the result."""
     kind, place_of = np.dtype(dtype).type, _place
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         n, inner, length = get(geometry, 2), get(geometry, 3), get(geometry, 4)
         scratch, target = as_pointer(get(args, 0), dtype), as_pointer(get(args, 1), dtype)
-        indices, source = as_pointer(get(args, 3), "int64"), as_pointer(get(args, 4), dtype)
+        indices, out = as_pointer(get(args, 3), "int64"), as_pointer(get(args, 5), dtype)
+        values = as_pointer(get(args, 4 if of_source else 2), dtype)
         total = get(geometry, 1) * length * inner
-        for at in range(get(geometry, 1) * n * inner):
-            place, own = place_of(indices, at, n, inner, length), kind(0)
+        for at in range(get(geometry, 1) * n * inner if of_source else total):
+            place, own = place_of(indices, at, n, inner, length) if of_source else at, kind(0)
             if place >= 0:
-                value = load(source, at)
-                own = load(scratch, total + place) if value == kind(0) else load(scratch, place) / value
+                own = part(scratch, out, place, total, load(values, at))
             store(target, at, load(target, at) + own if accumulate else own)
         return 0
 
     return kernel
 
 
-_KERNELS = {
-    "shares": _shares, "extrema-x": _of_x_in_extrema, "extrema-source": _of_source_in_extrema,
-    "others": _others, "products-x": _of_x_in_products, "products-source": _of_source_in_products,
-}  # fmt: skip
+# The first kernel, and the part of an element in the second.
+_KERNELS: Final = {"extrema": (_shares, _extremum_part), "products": (_others, _product_part)}
 
 
 @cache
-def _address(name: str, dtype: str) -> int:
-    return address_of(f"scatter-reduce-{name}-{dtype}", _KERNELS[name](dtype))
+def _address(name: str, dtype: str, operand: str = "") -> int:
+    first, part = _KERNELS[name]
+    kernel = _second(dtype, part(dtype), operand == "source") if operand else first(dtype)
+    return address_of(f"scatter-reduce-{name}{operand and '-'}{operand}-{dtype}", kernel)
 
 
 def scatter_reduce_step(plan: Plan, operand: int) -> Step | None:
@@ -200,7 +166,7 @@ def scatter_reduce_step(plan: Plan, operand: int) -> Step | None:
         places = [(CT, 0), (ARRAY, plan.position("indices"))]
         return zeroed_step(x, partial(chosen_address, "left-out-along", dtype), [*geometry, x.nbytes], places)
     geometry.append(int(plan.attrs["include_self"]))
-    first = partial(_address, "others" if is_product else "shares", dtype)
-    second = partial(_address, f"{'products' if is_product else 'extrema'}-{'source' if operand else 'x'}", dtype)
+    name = "products" if is_product else "extrema"
+    first, second = partial(_address, name, dtype), partial(_address, name, dtype, "source" if operand else "x")
     sources = [(CT, 0), (CT, 0), *[plan.source(name) for name in _ARRAYS]]
     return Step(first, geometry, sources, reduce_to=(second, geometry), scratch=x.nbytes * (2 if is_product else 1))
