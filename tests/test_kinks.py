@@ -117,8 +117,9 @@ BETTER: dict[str, Callable[[float], bool]] = {
     ),  # numbers where the function is nan, and nan where derivatives are 0 or inf
     "softsign": np.isinf,  # nan
     "mish": np.isposinf,  # nan in the second order
-    "i1": lambda x: x == 0,  # 0 for the third one, which is 3/8
+    "i1": lambda x: x == 0 or np.isinf(x),  # 0 for the third one, which is 3/8; nan
     "i1e": lambda x: x == 0 or np.isinf(x),  # the same; nan for the second one, because of SciPy's `ive`
+    "i0": np.isinf,  # PyTorch: nan
     "i0e": np.isinf,  # here nan for the third one, for the same reason
     "sinc": lambda x: x == 0,  # nan for the second one, which is -pi**2/3
     "erfcx": lambda x: x > 30,  # digits are lost, nan at infinity

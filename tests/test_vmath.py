@@ -34,10 +34,42 @@ def _erfc(x: Any) -> Any:
     return mp.erfc(x) if x < 1000 else mpf(0)
 
 
+def _erfcx(x: Any) -> Any:
+    if x < 1000:
+        return mp.exp(x * x) * mp.erfc(x) if x > -30 else mpf(2) ** 2000
+    t = 1 / (2 * x * x)
+    return (1 - t * (1 - 3 * t * (1 - 5 * t * (1 - 7 * t)))) / (x * mp.sqrt(mp.pi))  # DLMF 7.12.1
+
+
+def _log_ndtr(x: Any) -> Any:
+    if x < 0:
+        return mp.log(_erfcx(-x / mp.sqrt(2)) / 2) - x * x / 2
+    return mp.log1p(-_erfc(x / mp.sqrt(2)) / 2)
+
+
+def _bessel(order: int, is_scaled: bool) -> Callable[[Any], Any]:
+    def reference(x: Any) -> Any:
+        size = abs(x)
+        if size > 1000:  # DLMF 10.40.1
+            total, term = mpf(0), mpf(1)
+            for k in range(40):
+                total += term
+                term *= -(4 * order**2 - (2 * k + 1) ** 2) / ((k + 1) * 8 * size)
+            scaled = total / mp.sqrt(2 * mp.pi * size)
+            value = scaled if is_scaled else mpf(2) ** 2000
+        else:
+            value = mp.besseli(order, size) * (mp.exp(-size) if is_scaled else 1)
+        return -value if order == 1 and x < 0 else value
+
+    return reference
+
+
 REFERENCES: dict[str, Callable[[Any], Any]] = {
     "exp": mp.exp, "expm1": mp.expm1, "log": mp.log, "log1p": mp.log1p, "sin": mp.sin, "cos": mp.cos, "tan": mp.tan,
     "sinh": mp.sinh, "cosh": mp.cosh, "tanh": mp.tanh, "erf": mp.erf, "sigmoid": _sigmoid, "softplus": _softplus,
-    "sqrt": mp.sqrt, "erfc": _erfc, "erfinv": mp.erfinv,
+    "sqrt": mp.sqrt, "erfc": _erfc, "erfinv": mp.erfinv, "erfcx": _erfcx,
+    "log_ndtr": _log_ndtr, "i0": _bessel(0, False), "i0e": _bessel(0, True),
+    "i1": _bessel(1, False), "i1e": _bessel(1, True), "bessel_i2": _bessel(2, False), "bessel_i2e": _bessel(2, True),
 }  # fmt: skip
 NAN, INF = math.nan, math.inf
 #: What must come out exactly at 0, inf, -inf, nan, -0, and at further points.
@@ -54,6 +86,14 @@ SPECIAL: dict[str, tuple[list[float], dict[float, float]]] = {
     "tanh": ([0.0, 1, -1, NAN, -0.0], {1e300: 1.0, -30.0: -1.0, 5e-324: 5e-324}),
     "erf": ([0.0, 1, -1, NAN, -0.0], {1e300: 1.0, -7.0: -1.0}),
     "erfc": ([1.0, 0, 2, NAN, 1.0], {1e300: 0.0, -7.0: 2.0, 30.0: 0.0}),
+    "erfcx": ([1.0, 0, INF, NAN, 1.0], {-30.0: INF, -1e300: INF}),
+    "log_ndtr": ([-math.log(2), 0.0, -INF, NAN, -math.log(2)], {1e300: 0.0, -1e300: -INF}),
+    "i0": ([1.0, INF, INF, NAN, 1.0], {1e300: INF, -1e300: INF, 1e-300: 1.0}),
+    "i0e": ([1.0, 0, 0, NAN, 1.0], {1e-300: 1.0}),
+    "i1": ([0.0, INF, -INF, NAN, -0.0], {1e300: INF, -1e300: -INF, 2e-300: 1e-300}),
+    "i1e": ([0.0, 0, -0.0, NAN, -0.0], {2e-300: 1e-300}),
+    "bessel_i2": ([0.0, INF, INF, NAN, 0.0], {1e300: INF, -1e300: INF, 1e-300: 0.0}),
+    "bessel_i2e": ([0.0, 0, 0, NAN, 0.0], {1e-300: 0.0}),
     "erfinv": ([0.0, NAN, NAN, NAN, -0.0], {1.0: INF, -1.0: -INF, 1.5: NAN}),
     "sigmoid": ([0.5, 1, 0, NAN, 0.5], {1e300: 1.0, -1e300: 0.0}),
     "softplus": ([math.log(2), INF, 0, NAN, math.log(2)], {1e300: 1e300, -1e300: 0.0}),
@@ -95,7 +135,19 @@ def points(name: str, dtype: str) -> np.ndarray:
     sizes = np.ldexp(rng.uniform(1, 2, scales.size), scales)
     found = [sizes, -sizes, rng.uniform(-1, 1, 700), rng.uniform(-10, 10, 700), rng.uniform(-40, 40, 300)]
     found += [np.exp(rng.uniform(-0.5, 0.5, 300)), -1 + np.ldexp(1.0, -rng.integers(1, info.nmant, 50))]
-    edges = [math.log(2) / 2, math.log(2), math.sqrt(2), math.sqrt(0.5), math.sqrt(2) - 1, 1.0, 5.95, 4.0, 1.5]
+    edges = [
+        math.log(2) / 2,
+        math.log(2),
+        math.sqrt(2),
+        math.sqrt(0.5),
+        math.sqrt(2) - 1,
+        1.0,
+        5.95,
+        4.0,
+        1.5,
+        10.0,
+        700.0,
+    ]
     edges += [math.log(info.max), math.log(info.tiny), math.log(info.smallest_subnormal), info.max, info.tiny, 710.5]
     for edge in edges:
         for sign in (1, -1):
@@ -121,6 +173,10 @@ def points(name: str, dtype: str) -> np.ndarray:
         found.append(np.array([6381956970095103.0 * 2.0**797 if dtype == "float64" else 16367173.0 * 2.0**72]))
     if name == "tanh":
         found.append(rng.uniform(0.3, 0.75, 700))  # where its error is largest
+    if name in ("log_ndtr", "erfcx"):
+        found.append(rng.uniform(-3, 3, 700))
+    if name.startswith(("i", "bessel")):
+        found.append(rng.uniform(0, 720, 300))
     if name == "erfinv":
         found.append(1 - np.ldexp(1.0, -rng.integers(1, info.nmant + 2, 100)))
     if name in ("exp", "expm1", "sinh", "cosh", "sigmoid", "softplus"):
@@ -172,7 +228,8 @@ LARGEST = {
     "exp": (1.0, 1.0), "expm1": (1.25, 1.1), "log": (0.8, 0.8), "log1p": (0.8, 0.85), "sin": (1.5, 1.5),
     "cos": (1.6, 1.6), "tan": (0.6, 1.55), "sinh": (1.3, 1.35), "cosh": (1.3, 1.35), "tanh": (1.75, 1.65),
     "erf": (0.85, 0.87), "sigmoid": (1.15, 1.5), "softplus": (1.2, 1.4), "sqrt": (0.5, 0.5),
-    "erfc": (2.0, 0.51), "erfinv": (2.0, 0.51),
+    "erfc": (1.8, 0.51), "erfinv": (2.0, 0.51), "erfcx": (1.7, 0.51), "log_ndtr": (2.4, 0.51), "i0": (2.0, 0.51),
+    "i0e": (2.7, 0.51), "i1": (2.1, 0.51), "i1e": (2.5, 0.51), "bessel_i2": (2.0, 0.51), "bessel_i2e": (2.7, 0.51),
 }  # fmt: skip
 
 

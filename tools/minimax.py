@@ -74,6 +74,7 @@ ERF = precisely(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t) - 1)
 ARTANH = precisely(lambda t: (2 * mp.atanh(mp.sqrt(t)) - 2 * mp.sqrt(t) - 2 * t * mp.sqrt(t) / 3) / t ** mpf("2.5"))
 SMALL = mpf("1e-9")  # a weight must not vanish
 BEGIN = mpf("0.05")
+EDGE = mpf("1.0001")
 # The coefficients of float32 near those found with which all numbers up to pi have the least error, by trial.
 GIVEN = (-0.16666656732559204, 0.008332990109920502)
 LN2 = mp.log(2) / 2 * mpf("1.0001")
@@ -127,8 +128,27 @@ def tail_weight(t: Any) -> Any:
 
 
 def complement(t: Any) -> Any:
-    x = mpf("3.5") * (1 + t) / (1 - t)
+    x = mpf("3.5") * (1 + t) / max(1 - t, mpf(10) ** -30)
+    if x > 100:  # DLMF 7.12.1
+        terms = ((-1) ** k * mp.fac2(2 * k - 1) / (2 * x * x) ** k for k in range(25))
+        return (1 + 2 * x) * sum(terms) / (x * mp.sqrt(mp.pi))
     return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+def bessel_near(order: int) -> Function:
+    return precisely(lambda a: (mp.hyp0f1(order + 1, a) - 1) / a)
+
+
+def bessel_near_weight(order: int) -> Function:
+    return lambda a: a / mp.hyp0f1(order + 1, a) + SMALL
+
+
+def bessel_far(order: int) -> Function:
+    def function(t: Any) -> Any:
+        x = 1 / max(t, mpf("1e-8"))
+        return mp.sqrt(x) * mp.exp(-x) * mp.besseli(order, x)
+
+    return function
 
 
 def inverse(w: Any) -> Any:
@@ -160,7 +180,9 @@ PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "SMALL_SINGLE": (ERF, erf_weight, mpf(0), mpf("1.001"), 6, "f"),
     "LARGE": (scaled_tail, tail_weight, mpf(0), mpf("4.95"), 20, "d"),
     "LARGE_SINGLE": (scaled_tail, tail_weight, mpf(0), mpf(3), 8, "f"),
-    "COMPLEMENT": (complement, lambda t: 1 / complement(t), mpf(-1), mpf(24) / 31, 22, "d"),
+    "COMPLEMENT": (complement, lambda t: 1 / complement(t), mpf(-1), mpf(1), 25, "d"),
+    **{f"NEAR_{n}": (bessel_near(n), bessel_near_weight(n), mpf(0), 25 * EDGE, 15, "d") for n in range(3)},
+    **{f"FAR_{n}": (bessel_far(n), lambda t: mpf("2.5"), mpf(0), EDGE / 10, 20, "d") for n in range(3)},
     "CENTRE": (lambda t: inverse(t + 1), lambda t: 1, mpf(-1), mpf(4), 22, "d"),
     "TAILS_1": (inverse_far("2.7"), lambda t: mpf("0.4"), mpf("-0.5"), mpf("0.5"), 17, "d"),
     "TAILS_2": (inverse_far("3.85"), lambda t: mpf("0.3"), mpf("-0.65"), mpf("0.65"), 16, "d"),

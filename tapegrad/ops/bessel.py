@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.scipy import SciPy, scipy_function
+from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.op import NotYet, xp
 from tapegrad.ops.table.public import SPECIAL, TOP, Names, register
@@ -20,30 +21,37 @@ _ONLY = Names(namespaces=(SPECIAL,))
 _ORDER = NotYet("by the order; by `other` there is one")
 
 
-def _second(name: str, sign: float, zero: str, one: str) -> Callable[[Any], Any]:
-    """Return the function of order 2, of those of orders 0 and 1; near 0 by its power series (DLMF 10.2.2, 10.25.2)."""
+def _j2_by_scipy(x: Any) -> Any:
+    """Return the function of order 2, of those of orders 0 and 1; near 0 by its power series (DLMF 10.2.2)."""
 
     def series(x: Any) -> Any:
-        quarter = x * x * (sign / 4)
+        quarter = x * x / -4
         total: Any = 1.0
         for k in range(9, 0, -1):
             total = 1.0 + quarter * total / (k * (k + 2))
-        return sign * quarter * total / 2 * (np.exp(-abs(x)) if name.endswith("e") else 1.0)
+        return -quarter * total / 2
 
     def beyond(x: Any) -> Any:
-        first = scipy_function(zero)(x)  # infinite: as is the result
-        return np.where(np.isinf(first), first, sign * (first - 2 * scipy_function(one)(x) / x))
+        return 2 * scipy_function("j1")(x) / x - scipy_function("j0")(x)
 
-    def function(x: Any) -> Any:
-        x = np.asarray(x)
-        near = abs(x) < 1
-        if near.all() or not near.any():
-            return np.asarray(series(x) if near.all() else beyond(x), x.dtype)[()]
-        out = np.empty_like(x)
-        out[near], out[~near] = series(x[near]), beyond(x[~near])
-        return out
+    x = np.asarray(x)
+    near = abs(x) < 1
+    if near.all() or not near.any():
+        return np.asarray(series(x) if near.all() else beyond(x), x.dtype)[()]
+    out = np.empty_like(x)
+    out[near], out[~near] = series(x[near]), beyond(x[~near])
+    return out
 
-    return function
+
+def _by_iv(order: int) -> Callable[[Any], Any]:
+    """Return the oracle of a modified function; SciPy's is nan of denormal numbers, and where it overflows."""
+
+    def oracle(x: Any) -> Any:
+        size = abs(x)
+        inside = scipy_function("iv")(order, np.where(size < 1e-150, 0.0, np.where(size > 714, 714.0, size)))
+        return np.where(size > 714, np.inf, inside) * (np.sign(x) if order == 1 else 1.0)
+
+    return oracle
 
 
 # The first kind ------------------------------------------------------------------------------------------------------
@@ -56,7 +64,7 @@ jv = binary(
 )  # fmt: skip
 
 _j2 = unary(
-    "bessel_j2", _second("j2", -1.0, "j0", "j1"), lambda ct, x: 0.5 * ct * (xp.j1(x) - xp.jv(3.0, x)),
+    "bessel_j2", _j2_by_scipy, lambda ct, x: 0.5 * ct * (xp.j1(x) - xp.jv(3.0, x)),
     doc="Bessel function of the first kind of order 2.", real_only=True, special={0.0: 0.0}, names=None,
     oracle=lambda x: scipy_function("jv")(2, x),
 )  # fmt: skip
@@ -112,13 +120,14 @@ ive = binary(
 )  # fmt: skip
 
 _i2 = unary(
-    "bessel_i2", _second("i2", 1.0, "i0", "i1"), lambda ct, x: 0.5 * ct * (xp.i1(x) + xp.iv(3.0, x)),
+    "bessel_i2", Function("bessel_i2", lambda x: scipy_function("iv")(2, x)),
+    lambda ct, x: 0.5 * ct * (xp.i1(x) + xp.iv(3.0, x)),
     doc="Modified Bessel function of the first kind of order 2.", real_only=True, special={0.0: 0.0}, names=None,
-    oracle=lambda x: scipy_function("iv")(2, np.where(abs(x) < 1e-150, 0.0, x)),  # of denormal ones it is nan
+    oracle=_by_iv(2),
 )  # fmt: skip
 
 _i2e = unary(
-    "bessel_i2e", _second("i2e", 1.0, "i0e", "i1e"),
+    "bessel_i2e", Function("bessel_i2e", lambda x: scipy_function("ive")(2, x)),
     lambda ct, x, out: ct * (0.5 * (xp.i1e(x) + xp.ive(3.0, x)) - xp.sgn(x) * out),
     doc="Modified Bessel function of the first kind of order 2, scaled.", real_only=True, special={0.0: 0.0},
     names=None,  # AMOS gives nan from 1e9 on
@@ -126,28 +135,29 @@ _i2e = unary(
 )  # fmt: skip
 
 i1 = unary(
-    "i1", SciPy("i1"), lambda ct, x: 0.5 * ct * (xp.i0(x) + xp.bessel_i2(x)),
+    "i1", Function("i1", SciPy("i1")), lambda ct, x: 0.5 * ct * (xp.i0(x) + xp.bessel_i2(x)),
     doc="Modified Bessel function of the first kind of order 1.",
     derivative=":math:`(I_0(x) + I_2(x))/2`, which is :math:`I_0(x) - I_1(x)/x`.", real_only=True, special={0.0: 0.5},
-    names=_ONLY,
+    names=_ONLY, oracle=_by_iv(1),
 )  # fmt: skip
 
 i0 = unary(
-    "i0", SciPy("i0"), lambda ct, x: ct * xp.i1(x),
+    "i0", Function("i0", SciPy("i0")), lambda ct, x: ct * xp.i1(x),
     doc="Modified Bessel function of the first kind of order 0.", derivative=":math:`I_1(x)`.", real_only=True,
-    special={0.0: 0.0}, oracle=np.i0,
+    special={0.0: 0.0}, oracle=lambda x: np.where(np.isinf(x), np.inf, np.i0(x)),  # NumPy's is nan
     names=Names((), (TOP, SPECIAL), method=True, inplace=True, functions=("i0",)),
 )  # fmt: skip
 
 i1e = unary(
-    "i1e", SciPy("i1e"), lambda ct, x, out: ct * (0.5 * (xp.i0e(x) + xp.bessel_i2e(x)) - xp.sgn(x) * out),
+    "i1e", Function("i1e", SciPy("i1e")),
+    lambda ct, x, out: ct * (0.5 * (xp.i0e(x) + xp.bessel_i2e(x)) - xp.sgn(x) * out),
     doc="Modified Bessel function of the first kind of order 1, scaled by :math:`e^{-|x|}`.",
     derivative="that of `i1`, scaled, less the function with the sign of the operand.", real_only=True,
     special={0.0: 0.5}, names=_ONLY,
 )  # fmt: skip
 
 i0e = unary(
-    "i0e", SciPy("i0e"), lambda ct, x, out: ct * (xp.i1e(x) - xp.sgn(x) * out),
+    "i0e", Function("i0e", SciPy("i0e")), lambda ct, x, out: ct * (xp.i1e(x) - xp.sgn(x) * out),
     doc="Modified Bessel function of the first kind of order 0, scaled by :math:`e^{-|x|}`.",
     derivative="`i1e` less the function with the sign of the operand; 0 at 0.", real_only=True, special={0.0: 0.0},
     names=_ONLY,

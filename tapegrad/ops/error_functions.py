@@ -38,7 +38,7 @@ def _erfcx_rule(ct: Any, x: Any, out: Any) -> Any:
 
 
 erfcx = unary(
-    "erfcx", SciPy("erfcx"), _erfcx_rule,
+    "erfcx", Function("erfcx", SciPy("erfcx")), _erfcx_rule,
     doc="Scaled complementary error function :math:`e^{x^2} \\mathrm{erfc}\\,x`.",
     derivative=":math:`2 x\\,\\mathrm{erfcx}\\,x - 2/\\sqrt{\\pi}`.", real_only=True,
     special={0.0: -_SLOPE, np.inf: 0.0, 1e4: -1 / math.sqrt(math.pi) * 1e-8 * (1 - 1.5e-8)}, names=_ONLY,
@@ -60,7 +60,8 @@ ndtr = unary(
 )  # fmt: skip
 
 log_ndtr = unary(
-    "log_ndtr", SciPy("log_ndtr"), lambda ct, x: ct * (2 * _DENSITY) / xp.erfcx(x * -math.sqrt(0.5)),
+    "log_ndtr", Function("log_ndtr", SciPy("log_ndtr")),
+    lambda ct, x: ct * (2 * _DENSITY) / xp.erfcx(x * -math.sqrt(0.5)),
     doc="Logarithm of `ndtr`, precise where that is small.",
     derivative="the density divided by `ndtr`, which is :math:`\\sqrt{2/\\pi}/\\mathrm{erfcx}(-x/\\sqrt{2})`.",
     real_only=True, special={0.0: 2 * _DENSITY, np.inf: 0.0, -np.inf: np.inf}, names=_ONLY,

@@ -1,13 +1,15 @@
 """The functions that rules call through ``xp``, on scalars, as the kernel compiler reads them.
 
 Real and complex alike; `tapegrad.ops` has a function of each name, and a test holds the two together. Those of real
-numbers are within 2 ulp of the truth everywhere, and loops with them vectorise: see lanes.py.
+numbers are within 2 ulp of the truth everywhere (Bessel functions and `log_ndtr` within 2.7), and loops with them
+vectorise: see lanes.py.
 """
 
 from __future__ import annotations
 
+from tapegrad.vmath.bessel import bessel_i2, bessel_i2e, i0, i0e, i1, i1e
 from tapegrad.vmath.division import floor_divide, fmod, remainder, trunc_divide
-from tapegrad.vmath.error import erf, erfc
+from tapegrad.vmath.error import erf, erfc, erfcx, log_ndtr
 from tapegrad.vmath.exponential import cosh, exp, expm1, sinh, tanh
 from tapegrad.vmath.inverse_error import erfinv
 from tapegrad.vmath.logarithm import log, log1p, softplus
@@ -16,7 +18,7 @@ from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sigmoid, sqrt, ta
 from tapegrad.vmath.trigonometric import cos, sin
 
 __all__ = [
-    "alike", "conj", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "expm1", "floor_divide", "fmod", "log", "log1p",
-    "pow", "real", "remainder", "sgn", "sigmoid", "sin", "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma",
-    "trunc_divide", "where",
+    "alike", "bessel_i2", "bessel_i2e", "conj", "cos", "cosh", "erf", "erfc", "erfcx", "erfinv", "exp", "expm1",
+    "floor_divide", "fmod", "i0", "i0e", "i1", "i1e", "log", "log1p", "log_ndtr", "pow", "real", "remainder", "sgn",
+    "sigmoid", "sin", "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma", "trunc_divide", "where",
 ]  # fmt: skip
