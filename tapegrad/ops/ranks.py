@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward.selection import ranked
 from tapegrad.kernels.extrema import extremum_step
+from tapegrad.kernels.selection import MEDIAN, NANMEDIAN, RANK
 from tapegrad.ops.ordering import ValuesIndices, chosen_rule, chosen_step, stable_order
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import as_operand
@@ -18,6 +20,7 @@ from tapegrad.ops.table.structural import one_dim, operation, out_of_range
 from tapegrad.ops.table.values import KINKS, different
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
+from tapegrad.tape.layout import Layout
 
 Positions = Callable[..., np.ndarray]
 VALUES: Final = docs.Common(
@@ -49,6 +52,20 @@ def forward_at(positions: Positions, keeps: bool = False) -> Callable[..., Any]:
     return forward
 
 
+def _prepared(
+    by_numpy: Callable[..., Any], way: int
+) -> Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]]:
+    """Return what prepares the forward that chooses one element of each line, or of all where `dim` is no attribute."""
+
+    def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+        x, dims = layouts[0], attrs["dim"]
+        shape = tuple([1 if at in dims else n for at, n in enumerate(x.shape) if at not in dims or attrs["keepdim"]])
+        otherwise = partial(by_numpy, **attrs)
+        return ranked(x, dims, shape, way, attrs.get("k", 1) - 1, otherwise) if dims else otherwise
+
+    return prepare
+
+
 def _bound(call: str, input: Any, dim: int, keepdim: bool, **attrs: Any) -> Bound:
     x = as_operand(input, call, "input", 1)
     x._array()
@@ -61,13 +78,15 @@ def _bound(call: str, input: Any, dim: int, keepdim: bool, **attrs: Any) -> Boun
 
 
 def _chooses(
-    name: str, positions: Positions, oracle: Any, attrs: tuple[str, ...] = (), **fields: Any
+    name: str, positions: Positions, oracle: Any, attrs: tuple[str, ...] = (), way: int | None = None, **fields: Any
 ) -> Callable[[Callable[..., Bound]], Callable[..., Any]]:
     """Return the decorator `operation` of a function that chooses one element of each line."""
     return operation(
         name,
         **{
-            "forward": forward_at(positions), "vjp": (chosen_rule,), "family": "ranks", "step": chosen_step,
+            "forward": forward_at(positions),
+            "prepare_forward": None if way is None else _prepared(forward_at(positions), way),
+            "vjp": (chosen_rule,), "family": "ranks", "step": chosen_step,
             "attrs": ("dim", "keepdim", *attrs), "results": ("values", "indices"), "result_type": ValuesIndices,
             "oracle": oracle, "samples": _SAMPLES, "errors": (out_of_range(name),), "real_only": True,
             "kinks": (different,),  # of equal elements PyTorch returns the index of any
@@ -101,13 +120,19 @@ def part_of(order: np.ndarray, axis: int, first: int, last: int) -> np.ndarray:
     return order[(*[slice(None)] * axis, slice(first, last))]
 
 
+def _first_of_equal(x: Any, indices: np.ndarray, axis: int) -> np.ndarray:
+    """Return the first places of elements that are equal to those at these indices, as the kernel does."""
+    values = np.take_along_axis(x, indices, axis)
+    return np.asarray(np.argmax((x == values) | ((x != x) & (values != values)), axis, keepdims=True))
+
+
 def _kth(x: Any, axis: int, k: int) -> np.ndarray:
-    return part_of(np.argpartition(x, k - 1, axis), axis, k - 1, k)
+    return _first_of_equal(x, part_of(np.argpartition(x, k - 1, axis), axis, k - 1, k), axis)
 
 
 @public(method=True)
 @_chooses(
-    "kthvalue", _kth, _line(lambda line, k: line[k - 1]), ("k",),
+    "kthvalue", _kth, _line(lambda line, k: line[k - 1]), ("k",), RANK,
     samples=tuple(one._replace(attrs={"k": 1 + (len(one.shapes[0]) > 1), **one.attrs}) for one in _SAMPLES),
     errors=(
         ErrorSample(lambda: xp.kthvalue(np.ones(3), 4), RuntimeError, "selected number k out of range for dimension 0"),
@@ -147,7 +172,7 @@ def _middle(x: Any, axis: int, ignores_nan: bool) -> np.ndarray:
     middle = np.maximum(counts - 1, 0) // 2
     if not ignores_nan:
         middle = np.where(counts < x.shape[axis], counts, middle)
-    return np.take_along_axis(order, middle, axis)
+    return _first_of_equal(x, np.take_along_axis(order, middle, axis), axis)
 
 
 def _middle_of(ignores_nan: bool, line: list[float]) -> float:
@@ -159,7 +184,7 @@ def _middle_of(ignores_nan: bool, line: list[float]) -> float:
 def _along(name: str, ignores_nan: bool, doc: str) -> Callable[..., ValuesIndices]:
     @_chooses(
         name, lambda x, axis: _middle(x, axis, ignores_nan), _line(partial(_middle_of, ignores_nan)), doc=doc,
-        node_name=f"{name.partition('_')[0].title()}Backward1",
+        node_name=f"{name.partition('_')[0].title()}Backward1", way=NANMEDIAN if ignores_nan else MEDIAN,
     )  # fmt: skip
     def bind(input: Any, dim: int, keepdim: bool = False) -> Bound:
         return _bound(name.partition("_")[0], input, dim, keepdim)
@@ -182,6 +207,18 @@ def _whole_by_numpy(x: Any, ignores_nan: bool) -> Any:
     return np.partition(flat, (flat.size - 1) // 2)[(flat.size - 1) // 2]
 
 
+def _prepare_whole(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    x, ignores_nan = layouts[0], attrs["ignores_nan"]
+
+    def by_numpy(x: Any) -> Any:
+        return _whole_by_numpy(x, ignores_nan)
+
+    if not x.shape:
+        return by_numpy
+    found = ranked(x, range(len(x.shape)), (), NANMEDIAN if ignores_nan else MEDIAN, 0, by_numpy)
+    return found if found is by_numpy else lambda x: found(x)[0]
+
+
 def _whole_rule(ct: Any, x: Any, out: Any) -> Any:
     chosen = (x == out) | ((x != x) & (out != out))
     return xp.where(chosen, ct / xp.sum(chosen), 0.0)
@@ -195,6 +232,7 @@ def _whole_step(plan: Plan) -> Step | None:
 @operation(
     "median_of_all",
     forward=_whole_by_numpy,
+    prepare_forward=_prepare_whole,
     vjp=(_whole_rule,),
     family="ranks",
     step=lambda plan, operand: _whole_step(plan),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tapegrad.forward.selection import first_of
 from tapegrad.ops.ordering import ValuesIndices, chosen_rule, chosen_step, sort, stable_order
 from tapegrad.ops.ranks import VALUES, forward_at, part_of
 from tapegrad.ops.table.composites import composite
@@ -14,6 +17,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, operation
 from tapegrad.ops.table.values import different
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 
@@ -34,6 +38,18 @@ def _first(x: Any, axis: int, k: int, largest: bool) -> np.ndarray:
     return part_of(x.shape[axis] - 1 - stable_order(x[reverse], axis)[reverse], axis, 0, k)
 
 
+def _forward(x: Any, dim: tuple[int, ...], k: int, largest: bool) -> Any:
+    return forward_at(_largest, True)(x, dim, k=k, largest=largest)
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    (x,), dim, by_numpy = layouts, attrs["dim"], partial(_forward, **attrs)
+    if not dim:
+        return by_numpy
+    shape = (*x.shape[: dim[0]], attrs["k"], *x.shape[dim[0] + 1 :])
+    return first_of(x, dim[0], shape, attrs["largest"], by_numpy)
+
+
 def _topk_oracle(x: Any, k: int, dim: int = -1, largest: bool = True) -> Any:
     if not np.ndim(x):
         return np.asarray(x)
@@ -44,7 +60,8 @@ def _topk_oracle(x: Any, k: int, dim: int = -1, largest: bool = True) -> Any:
 @public(method=True)
 @operation(
     "topk",
-    forward=lambda x, dim, k, largest: forward_at(_largest, True)(x, dim, k=k, largest=largest),
+    forward=_forward,
+    prepare_forward=_prepare,
     vjp=(chosen_rule,),
     family="ranks",
     step=chosen_step,
