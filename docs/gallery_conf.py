@@ -51,6 +51,7 @@ SETTINGS = {
     "within_subsection_order": "gallery_conf.position",
     "reset_modules": ("matplotlib", "gallery_conf.reset"),
     "abort_on_example_error": True,
+    "capture_repr": (),  # else the last call of a plot prints an object and its address
     "ignore_pattern": r"timing\.py",
     # A notebook that is downloaded brings the module with which the examples measure.
     "first_notebook_cell": "%%writefile timing.py\n" + (HERE / "timing.py").read_text(),

@@ -952,7 +952,7 @@ class TensorMethods:
         axis: builtins.int | None = ...,
         keepdims: builtins.bool = ...,
     ) -> Any:
-        """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
+        """Median of the elements; along a dimension, with its index. Of an even number, the lower middle one."""
 
     def min(
         self,

@@ -24,6 +24,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "FLOOR": np.floor,
     "sgn": np.sign,
     "trunc": np.trunc,
+    "Re": np.real,
     "Ai'": lambda x: scipy.special.airy(x)[1],
 }
 BESSEL = {"J": scipy.special.jv, "Y": scipy.special.yv, "I": scipy.special.iv, "K": scipy.special.kv}
@@ -36,7 +37,7 @@ RELATIONS = {
     r"\ne": np.not_equal,
 }
 TOKEN = re.compile(
-    r"\\operatorname\{[\w\\]+\}'?|\\bar\{\\?\w+\}|\\log\\Gamma|\\psi'|\\text\{[^}]*\}|\\[a-zA-Z]+|\\\\|[A-Z]{3,}|\d+(?:\.\d+)?|\S"
+    r"\\operatorname\{[\w\\]+\}'?|\\mathit\{[\w\\]+\}|\\bar\{\\?\w+\}|\\log\\Gamma|\\psi'|\\text\{[^}]*\}|\\[a-zA-Z]+|\\\\|[A-Z]{3,}|\d+(?:\.\d+)?|\S"
 )
 _SPELT = {
     r"\left|": "ABS(", r"\right|": ")", r"\left\lfloor": "FLOOR(", r"\right\rfloor": ")", r"\left": "",

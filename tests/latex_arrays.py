@@ -54,10 +54,14 @@ class IndexReader(Reader):
             holds = self.question()
             self.take("]")
             return float(holds)
+        if self.next == r"\operatorname{i}":
+            self.take()
+            return 1j
         value = super().part()
         while self.next == "_":
             self.take()
-            value = value[int(self.part())]
+            place = int(self.part())
+            value = value[place] if 0 <= place < len(value) else 0.0  # arrays are 0 outside
         return value
 
     def over(self, kind: str) -> Any:

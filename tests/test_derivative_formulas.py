@@ -16,6 +16,7 @@ from tests import latex_arrays
 
 rng = np.random.default_rng(5)
 X = np.array([0.7, -1.3, 0.4, 2.1])
+W = np.array([0.5, -2.0, 1.5])
 PLACES = np.array([2, 0, 2, 1])
 A, B = rng.standard_normal((3, 3)) + 3 * np.eye(3), rng.standard_normal((3, 3))
 DEFINITE, TALL = A @ A.T, rng.standard_normal((4, 3))
@@ -33,6 +34,14 @@ class Stated(NamedTuple):
 
 def _mean(x: np.ndarray) -> dict[str, Any]:
     return {"m": x.mean(), "c": 1}
+
+
+def _of_signals(f: Any, x: Any, w: Any, b: Any) -> Any:
+    return f(x[None], w[None, None], b, stride=2, padding=1, dilation=2)[0]
+
+
+def _of_images(f: Any, x: Any, w: Any, b: Any) -> Any:
+    return f(x[None, None], w[None, None, None], b, (1, 2), (0, 1), (1, 2))[0, 0]
 
 
 def _inverse_gaps(a: np.ndarray) -> np.ndarray:
@@ -60,10 +69,47 @@ OF_VECTORS = [
     Stated("linalg.vector_norm", {"x": X}, lambda f, x: f(x, 3), more={"p": 3}),
     Stated("sort", {"x": X}, lambda f, x: f(x)[0], more={"p": np.argsort(X)}),
     Stated("gather", {"x": X}, lambda f, x: f(x, 0, PLACES), more={"p": PLACES}),
+    Stated("topk", {"x": X}, lambda f, x: f(x, 2)[0], more={"p": np.argsort(-X)[:2]}),
+    Stated("kthvalue", {"x": X}, lambda f, x: f(x, 2)[0], more={"p": np.argsort(X)[1]}),
+    Stated("mode", {"x": X}, lambda f, x: f(x)[0], more={"p": np.argmin(X)}),
+    Stated("median", {"x": np.array([1.0, 2.0, 2.0, 3.0])}),
+    Stated("cummax", {"x": X}, lambda f, x: f(x, 0)[0], more={"p": [0, 0, 0, 3]}),
     Stated("scatter_add", {"x": X, "s": X + 1}, lambda f, x, s: f(x, 0, PLACES, s), more={"p": PLACES}),
+]
+F = "nn.functional."
+# With strides, gaps and padding.
+OF_WINDOWS = [
+    Stated(F + "conv1d", {"x": X, "w": W, "b": np.array([0.5])}, _of_signals, more={"s": 2, "d": 2, "p": 1}),
+    Stated(
+        F + "conv_transpose1d",
+        {"x": X[:2], "w": W, "b": np.array([0.5])},
+        lambda f, x, w, b: f(x[None], w[None, None], b, 2, 1)[0],
+        more={"s": 2, "d": 1, "p": 1},
+    ),
+    Stated(F + "conv2d", {"x": X, "w": W, "b": np.array([0.5])}, _of_images, more={"s": 2, "d": 2, "p": 1}),
+    Stated(F + "avg_pool1d", {"x": X}, lambda f, x: f(x[None], 3, 2, 1)[0], more={"m": 3, "s": 2, "p": 1}),
+    Stated(F + "max_pool1d", {"x": X}, lambda f, x: f(x[None], 2, 1)[0], more={"p": [0, 2, 3]}),
+]
+C = X + 1j * X[::-1]
+HALF = np.array([1.5, 0.5 - 1j, -0.75])
+OF_TRANSFORMS = [
+    Stated("fft.fft", {"x": C}),
+    Stated("fft.ifft", {"x": C}),
+    Stated("fft.rfft", {"x": X}),
+    Stated("fft.ihfft", {"x": X}),
+    Stated("fft.irfft", {"x": HALF}, more={"c": [1, 2, 1]}),
+    Stated("fft.hfft", {"x": HALF}, more={"c": [1, 2, 1]}),
+]
+OF_LOSSES = [
+    Stated(F + "mse_loss", {"x": X, "t": X[::-1] ** 2}),
+    Stated(F + "nll_loss", {"x": X}, lambda f, x: f(x, 2), more={"t": 2}),
+    Stated(F + "cross_entropy", {"x": X}, lambda f, x: f(x, 2), more={"t": 2}),
+    Stated(F + "softmin", {"x": X}, lambda f, x: f(x, 0)),
 ]
 OF_MATRICES = [
     Stated("matmul", {"X": A, "Y": B}, results=("Z",)),
+    Stated("einsum", {"X": A, "Y": B}, lambda f, x, y: f("ij,jk->ik", x, y), results=("Z",)),
+    Stated(F + "linear", {"X": A, "W": B}, results=("Y",)),
     Stated("linalg.inv", {"A": A}, results=("C",)),
     Stated("linalg.solve", {"A": A, "B": B}, results=("X",)),
     Stated("linalg.det", {"A": A}),
@@ -94,7 +140,7 @@ def compared(stated: Stated) -> list[tuple[str, str, str, np.ndarray, dict[str, 
     call = stated.call or (lambda f, *operands: f(*operands))
     results = call(function, *leaves)
     results = results if isinstance(results, tuple) else (results,)
-    cts = [tg.tensor(rng.standard_normal(result.shape)) for result in results]
+    cts = [tg.tensor(rng.standard_normal(result.shape)).to(result.dtype) for result in results]
     grads = tg.autograd.grad(results, leaves, cts)
     known = {**stated.operands, **stated.more, "n": len(X)}
     for letter, result, ct in zip(stated.results, results, cts, strict=True):
@@ -111,15 +157,19 @@ def compared(stated: Stated) -> list[tuple[str, str, str, np.ndarray, dict[str, 
     known |= {rf"\bar{{{letter}}}": grad.numpy() for letter, grad in zip(stated.operands, grads, strict=True)}
     formulas = formulas_of(function)
     known |= {name: latex_arrays.matrix(text, known) for name, (_, text) in formulas.items() if name == "S"}
-    pairs = zip(stated.operands, grads, strict=True)
-    return [(letter, *formulas[rf"\bar {letter}"], grad.numpy(), known) for letter, grad in pairs]
+    known |= {letter: known[letter][0] for letter in known if letter == "b"}  # one bias
+    given = [(rf"\bar {letter}", grad) for letter, grad in zip(stated.operands, grads, strict=True)]
+    given += [(letter, known[letter]) for letter in stated.results if formulas.get(letter, ("",))[0]]
+    return [(name, *formulas[name], np.asarray(value), known) for name, value in given if name != r"\bar b"]
 
 
-@pytest.mark.parametrize("stated", OF_VECTORS, ids=lambda stated: stated.name)
+@pytest.mark.parametrize(
+    "stated", [*OF_VECTORS, *OF_WINDOWS, *OF_TRANSFORMS, *OF_LOSSES], ids=lambda stated: stated.name
+)
 def test_of_vectors(stated: Stated) -> None:
-    for _, index, text, grad, known in compared(stated):
-        found = latex_arrays.elements(text, index, known)
-        np.testing.assert_allclose(found, grad, rtol=1e-9, atol=1e-12)
+    for _, index, text, value, known in compared(stated):
+        found = latex_arrays.elements(text, index, known)[: len(np.atleast_1d(value))]
+        np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("stated", OF_MATRICES, ids=lambda stated: stated.name)

@@ -103,16 +103,23 @@ def test_formulas_are_what_is_computed() -> None:
     checked = 0
     for one in public_names.names():
         op = getattr(one.value, "op", None)
-        if one.entry is None or op is None or op.family not in formulas.FAMILIES or not set(op.operands) <= {*"xyz"}:
+        if one.entry is None or op is None or op.family not in formulas.FAMILIES:
             continue
-        rules = {text[5]: text.partition(" = ")[2] for text in formulas.derivatives(op)}
-        value, result = formulas.value(op), formulas.result_of(op)
+        pairs = zip(op.operands, op.samples[0].values or (), strict=False)
+        numbers = {name: n for name, n in pairs if isinstance(n, float)}
+        letters = [name for name in op.operands if name not in numbers]
+        if not {*letters} <= {*"xyz"}:
+            continue
+        found = [re.fullmatch(r"\\bar{([xyz])} = (.*)", text) for text in formulas.derivatives(op, op.operands)]
+        rules = {one[1]: one[2] for one in found if one}
+        value, result = formulas.value(op, op.operands), formulas.result_of(op)
         rng = np.random.default_rng(1)
-        operands = {name: tg.tensor(rng.uniform(*op.domain, 20), requires_grad=name in rules) for name in op.operands}
-        out = getattr(xp, op.name)(*operands.values())
+        operands = {name: tg.tensor(rng.uniform(*op.domain, 20), requires_grad=name in rules) for name in letters}
+        out = getattr(xp, op.name)(*operands.values(), *numbers.values())
         bar = tg.tensor(rng.normal(size=20))
         values = {name: x.detach().numpy() for name, x in (*operands.items(), (result, out))}
         known = {**values, rf"\bar{{{result}}}": bar.numpy()}
+        known |= {formulas.letter_of(name): n for name, n in numbers.items()}
         if value:
             np.testing.assert_allclose(
                 evaluate(value.partition(" = ")[2], known), values[result], 1e-5, 1e-9, err_msg=value
@@ -139,8 +146,8 @@ def test_the_reader_of_formulas_notices_wrong_ones() -> None:
 
 def test_formulas_have_the_names_that_users_know() -> None:
     op = op_table["leaky_relu"]
-    assert formulas.value(op) is None  # the public function calls its number otherwise
-    assert r"\mathit{slope}" in (formulas.value(op, ["slope"]) or "")
+    assert formulas.value(op) is None  # where the public function calls its number otherwise
+    assert r"\mathit{negative\_slope}" in (formulas.value(op, ["input", "negative_slope"]) or "")
 
 
 def test_most_elementwise_rules_have_a_formula() -> None:

@@ -312,9 +312,16 @@ def _body(function: FunctionType, known: Mapping[str, Tex], depth: int = 0) -> T
 
 def _known(op: Op) -> dict[str, Tex]:
     result = result_of(op)
-    known = {name: Tex(rf"\{name}" if name in _GREEK else rf"\mathit{{{name}}}" if len(name) > 1 else name)
-             for name in (*op.operands, *op.attrs)}  # fmt: skip
+    known = {name: Tex(letter_of(name)) for name in (*op.operands, *op.attrs)}
     return {**known, "out": Tex(result), "ct": Tex(rf"\bar{{{result}}}")}
+
+
+def letter_of(name: str) -> str:
+    """Return how the name of an operand or parameter is written."""
+    if name in _GREEK:
+        return rf"\{name}"
+    text = name.replace("_", r"\_")
+    return rf"\mathit{{{text}}}" if len(name) > 1 else name
 
 
 def result_of(op: Op) -> str:

@@ -330,7 +330,7 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     """Return `input` times the probability :math:`\\Phi(x)` that a normally distributed number is less."""
 
 def glu(input: Any, dim: int = -1, *, axis: int = ...) -> Tensor:
-    """First half of a tensor, times the `sigmoid` of the second half."""
+    """First half of a tensor, times the `sigmoid` of the second half: :math:`y = a\\, \\sigma(b)`."""
 
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
@@ -455,7 +455,7 @@ def leaky_relu_(input: Any, negative_slope: float = 0.01, inplace: bool = False)
     """Compute `leaky_relu` in place; recorded where a gradient is wanted."""
 
 def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = ...) -> Tensor:
-    """Multiply by the transpose of a matrix and add a vector."""
+    """Multiply by the transpose of a matrix and add a vector: :math:`Y = X W^T + b`."""
 
 def linear_cross_entropy(
     input: Any,
@@ -598,7 +598,7 @@ def mse_loss(
     size_average: bool | None = ...,
     reduce: bool | None = ...,
 ) -> Tensor:
-    """Squares of the differences."""
+    """Squares of the differences; by default their mean, :math:`\\frac{1}{n} \\sum_i (x_i - t_i)^2`."""
 
 def multi_head_attention_forward(
     query: Any,
@@ -670,7 +670,7 @@ def nll_loss(
     size_average: bool | None = ...,
     reduce: bool | None = ...,
 ) -> Tensor:
-    """Negative log-likelihood of classes."""
+    """Negative log-likelihood of classes: :math:`-x_t` for an item with the class :math:`t`."""
 
 def normalize(
     input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, *, axis: int | tuple[int, ...] = ...
@@ -717,7 +717,7 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
     """Return the larger of `input` and 0."""
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:
-    """Limit elements to the range from 0 to 6."""
+    """Limit elements to the range from 0 to 6: :math:`\\min(\\max(x, 0), 6)`."""
 
 def relu_(input: Any, inplace: bool = False) -> Tensor:
     """Compute `relu` in place; recorded where a gradient is wanted."""
@@ -790,7 +790,7 @@ def softmin(input: Any, dim: int = ..., dtype: Any = None, *, axis: int = ...) -
     """`softmax` of the negative elements: the least has the largest share."""
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu` of real numbers."""
+    """Return :math:`\\log(1 + e^{\\beta x})/\\beta`, a smooth `relu` of real numbers."""
 
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """Move elements towards 0 by `lambd`, and those nearer than that to 0."""

@@ -152,7 +152,7 @@ _CLASS_SAMPLES: Final = (
 @public(namespaces=(FUNCTIONAL,))
 @composite(_CLASS_SAMPLES, _nll_by_numpy, real_only=True)
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """Negative log-likelihood of classes.
+    r"""Negative log-likelihood of classes: :math:`-x_t` for an item with the class :math:`t`.
 
     Parameters
     ----------
@@ -176,6 +176,10 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
         If the shapes do not fit, or the targets are not integers.
     IndexError
         If there is no such class.
+
+    Notes
+    -----
+    Derivative of an item's loss: :math:`\bar x_i = -[i = t] \bar y`.
 
     Examples
     --------
@@ -221,7 +225,9 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Cross entropy between scores and classes, or between scores and probabilities of classes.
+    r"""Cross entropy between scores and classes, or between scores and probabilities of classes.
+
+    For an item with the class :math:`t` it is :math:`\log \sum_i e^{x_i} - x_t`.
 
     Parameters
     ----------
@@ -250,7 +256,8 @@ def cross_entropy(
 
     Notes
     -----
-    Equal to ``nll_loss(log_softmax(input, 1), target)``, in fewer steps.
+    Equal to ``nll_loss(log_softmax(input, 1), target)``, in fewer steps. Derivative of an item's loss: the probability
+    of each class less 1 for the right one, :math:`\bar x_i = \bar y (e^{x_i} / \sum_j e^{x_j} - [i = t])`.
 
     Examples
     --------

@@ -89,13 +89,17 @@ def reciprocal(input: Any) -> Tensor:
     real_only=True,
 )
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu` of real numbers.
+    r"""Return :math:`\log(1 + e^{\beta x})/\beta`, a smooth `relu` of real numbers.
 
     Parameters
     ----------
     beta : float
     threshold : float
         Where ``beta * input`` is above, the result is the input itself.
+
+    Notes
+    -----
+    Derivative: :math:`\bar x = \bar y\, \sigma(\beta x)`; 1 above the threshold.
 
     Examples
     --------
@@ -117,7 +121,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     lambda input, weight, bias=0: (np.matmul(input, weight.T) + bias).astype(input.dtype),
 )
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
-    """Multiply by the transpose of a matrix and add a vector.
+    r"""Multiply by the transpose of a matrix and add a vector: :math:`Y = X W^T + b`.
 
     Parameters
     ----------
@@ -133,6 +137,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     ------
     RuntimeError
         If the shapes do not fit or the dtypes differ.
+
+    Notes
+    -----
+    Derivatives: :math:`\bar X = \bar Y W`, :math:`\bar W = \bar Y^T X`, and the sum of the rows of :math:`\bar Y`.
 
     Examples
     --------

@@ -217,6 +217,11 @@ def conv2d(
     Patches of the images become columns of a matrix, which the kernels, as rows, are multiplied by (Chellapilla, Puri
     and Simard 2006). Derivatives are those of a product of matrices, and of the patches: their sum where they overlap.
 
+    In one dimension, with the stride s, the dilation d and the padding p, and x being 0 outside:
+    :math:`y_j = b + \sum_k w_k x_{s j + d k - p}`,
+    :math:`\bar w_k = \sum_j \bar y_j x_{s j + d k - p}` and
+    :math:`\bar x_i = \sum_j \sum_k [s j + d k - p = i] \bar y_j w_k`; channels add up.
+
     Examples
     --------
     >>> import tapegrad as tg

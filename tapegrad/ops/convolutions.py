@@ -59,6 +59,20 @@ Examples
 >>> w.grad.tolist()
 {grad}
 """
+_FORMULAS: Final = {
+    False: r"""
+
+In one dimension, with the stride s, the dilation d and the padding p, and x being 0 outside:
+:math:`y_j = b + \sum_k w_k x_{s j + d k - p}`,
+:math:`\bar w_k = \sum_j \bar y_j x_{s j + d k - p}` and
+:math:`\bar x_i = \sum_j \sum_k [s j + d k - p = i] \bar y_j w_k`; channels add up.""",
+    True: r"""
+
+In one dimension, with the stride s, the dilation d and the padding p:
+:math:`y_i = b + \sum_j \sum_k [s j + d k - p = i] x_j w_k`,
+:math:`\bar w_k = \sum_j x_j \bar y_{s j + d k - p}` and
+:math:`\bar x_j = \sum_k \bar y_{s j + d k - p} w_k`; channels add up.""",
+}
 _KERNEL: Final = {1: "length", 2: "height, width", 3: "depth, height, width"}
 _WHAT: Final = ("signals", "images", "volumes")
 
@@ -81,7 +95,7 @@ def _doc(name: str, n: int, transposed: bool) -> str:
         shape=f"({'channels, out / groups' if transposed else 'out, channels / groups'}, {_KERNEL[n]})",
         padding="What is cut from the result." if transposed else 'Zeros around; or "valid", or "same" as the input.',
         derivative="the convolution is linear in both operands; its adjoint is "
-        + ("a convolution." if transposed else "the transposed convolution."),
+        + ("a convolution." if transposed else "the transposed convolution.") + _FORMULAS[transposed],
         x=_nested([1.0, 2.0], n), w=_nested([1.0, -1.0], n),
         y=_nested([1.0, 1.0, -2.0] if transposed else [-1.0], n),
         grad=_nested([3.0, 3.0] if transposed else [1.0, 2.0], n),

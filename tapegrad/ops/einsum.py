@@ -67,7 +67,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     Notes
     -----
     Three and more operands are taken in the order that `numpy.einsum_path` finds for their shapes (D. G. A. Smith and
-    J. Gray, "opt_einsum", Journal of Open Source Software 3, 2018). Derivative: that of the ops that it is made of.
+    J. Gray, "opt_einsum", Journal of Open Source Software 3, 2018). The derivative by an operand is an
+    `einsum` of the cotangent and the other operands: of ``"ij,jk->ik"`` :math:`\bar X = \bar Z Y^H` and
+    :math:`\bar Y = X^H \bar Z`, which are ``"ik,jk->ij"`` and ``"ij,ik->jk"``.
 
     Examples
     --------

@@ -63,6 +63,8 @@ class _Kind(NamedTuple):
     of_real : bool
         It takes real numbers only.
     says : str
+    value, derivative : str
+        The formulas of one dimension with the usual scale.
     """
 
     adjoint: str
@@ -70,16 +72,40 @@ class _Kind(NamedTuple):
     after: float
     of_real: bool
     says: str
+    value: str
+    derivative: str
 
 
+_TURN, _BACK = r"e^{-2\pi \mathrm{i} j k/n}", r"e^{2\pi \mathrm{i} j k/n}"
 _KINDS: Final = {
-    "fft": _Kind("ifftn", 1, 1, False, "Discrete Fourier transform"),
-    "ifft": _Kind("fftn", 1, 1, False, "Inverse discrete Fourier transform"),
-    "rfft": _Kind("irfftn", 0.5, 1, True, "Half of the Fourier transform of real numbers: the rest is its conjugate"),
-    "irfft": _Kind("rfftn", 1, 2, False, "Inverse of `{}`: real numbers from half of their Fourier transform"),
-    "hfft": _Kind("ihfftn", 1, 2, False, "Fourier transform, which is real, of half of a Hermitian signal"),
-    "ihfft": _Kind("hfftn", 0.5, 1, True, "Inverse of `{}`: half of the signal of a real spectrum"),
-}
+    "fft": _Kind(
+        "ifftn", 1, 1, False, "Discrete Fourier transform",
+        rf"y_k = \sum_j x_j {_TURN}", rf"\bar x_j = \sum_k \bar y_k {_BACK}",
+    ),
+    "ifft": _Kind(
+        "fftn", 1, 1, False, "Inverse discrete Fourier transform",
+        rf"y_j = \frac{{1}}{{n}} \sum_k x_k {_BACK}", rf"\bar x_k = \frac{{1}}{{n}} \sum_j \bar y_j {_TURN}",
+    ),
+    "rfft": _Kind(
+        "irfftn", 0.5, 1, True, "Half of the Fourier transform of real numbers: the rest is its conjugate",
+        rf"y_k = \sum_j x_j {_TURN}", rf"\bar x_j = \mathrm{{Re}}(\sum_k \bar y_k {_BACK})",
+    ),
+    "irfft": _Kind(
+        "rfftn", 1, 2, False, "Inverse of `{}`: real numbers from half of their Fourier transform",
+        rf"y_j = \frac{{1}}{{n}} \sum_k c_k \mathrm{{Re}}(x_k {_BACK})",
+        rf"\bar x_k = \frac{{c_k}}{{n}} \sum_j \bar y_j {_TURN}",
+    ),
+    "hfft": _Kind(
+        "ihfftn", 1, 2, False, "Fourier transform, which is real, of half of a Hermitian signal",
+        rf"y_k = \sum_j c_j \mathrm{{Re}}(x_j {_TURN})", rf"\bar x_j = c_j \sum_k \bar y_k {_BACK}",
+    ),
+    "ihfft": _Kind(
+        "hfftn", 0.5, 1, True, "Inverse of `{}`: half of the signal of a real spectrum",
+        rf"y_j = \frac{{1}}{{n}} \sum_k x_k {_BACK}",
+        rf"\bar x_k = \frac{{1}}{{n}} \mathrm{{Re}}(\sum_j \bar y_j {_TURN})",
+    ),
+}  # fmt: skip
+_OF_HALF: Final = " Here c is 1 for the elements 0 and n/2, and 2 for the others."
 
 
 def _weights(factor: float, s: Shape, dims: Shape, like: Any) -> Any:
@@ -223,7 +249,8 @@ IndexError
 
 Notes
 -----
-Derivative: the adjoint transform, which is `{adjoint}` with the opposite scale; the real part of it for real numbers.
+{formulas}Derivative: the adjoint transform, which is `{adjoint}` with the opposite scale; the real part of it for real
+numbers.
 
 Examples
 --------
@@ -297,6 +324,7 @@ def _functions(name: str, kind: _Kind) -> None:
     setattr(xp, op.name, any_number)
     longer = _OF_RESULT if kind.after == 2 else ""
     function: Any
+    more = _OF_HALF if "c_" in kind.value else ""
     for end, function, dimensions, parameters in (
         ("", one, "one dimension", _SIZE.format(longer)),
         ("2", two, "two dimensions", _SIZES.format(longer, "")),
@@ -315,6 +343,7 @@ def _functions(name: str, kind: _Kind) -> None:
         function.__module__ = FFT
         function.__doc__ = _DOC.format(
             says=kind.says.format(f"{name.replace('i', '', 1)}{end}"), dimensions=dimensions, parameters=parameters,
+            formulas="" if end else f":math:`{kind.value}` and\n:math:`{kind.derivative}`.{more}\n\n",
             adjoint=kind.adjoint.removesuffix("n") + end, name=own, then=then, argument=argument, result=result,
         )  # fmt: skip
         function.op = op

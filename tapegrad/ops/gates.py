@@ -40,7 +40,7 @@ def _glu_by_numpy(input: np.ndarray, dim: int = -1) -> Any:
 @public(namespaces=(FUNCTIONAL,))
 @composite((Sample(((4,),)), Sample(((2, 4, 3),), {"dim": 1})), _glu_by_numpy, real_only=True)
 def glu(input: Any, dim: int = -1) -> Tensor:
-    """First half of a tensor, times the `sigmoid` of the second half.
+    r"""First half of a tensor, times the `sigmoid` of the second half: :math:`y = a\, \sigma(b)`.
 
     Parameters
     ----------
@@ -57,6 +57,7 @@ def glu(input: Any, dim: int = -1) -> Tensor:
 
     Notes
     -----
+    Derivatives: :math:`\bar a = \bar y\, \sigma(b)` and :math:`\bar b = \bar y\, a\, \sigma(b) (1 - \sigma(b))`.
     Y. Dauphin et al., "Language modeling with gated convolutional networks" (2016).
 
     Examples
@@ -85,7 +86,11 @@ def _softmin_by_numpy(input: np.ndarray, dim: int) -> Any:
 @public(namespaces=(FUNCTIONAL,), common=docs.ALONG_IN_DTYPE)
 @composite((Sample(((2, 3),), {"dim": 1}), Sample(((3,),), {"dim": 0})), _softmin_by_numpy, real_only=True)
 def softmin(input: Any, dim: int, dtype: Any = None) -> Tensor:
-    """`softmax` of the negative elements: the least has the largest share.
+    r"""`softmax` of the negative elements: the least has the largest share.
+
+    Notes
+    -----
+    Derivative: :math:`\bar x_i = y_i (\sum_j \bar y_j y_j - \bar y_i)`.
 
     Examples
     --------

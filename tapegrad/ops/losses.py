@@ -103,7 +103,7 @@ def _mse_by_numpy(input: np.ndarray, target: np.ndarray, reduction: str = "mean"
     _mse_by_numpy,
 )
 def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
-    """Squares of the differences.
+    r"""Squares of the differences; by default their mean, :math:`\frac{1}{n} \sum_i (x_i - t_i)^2`.
 
     Parameters
     ----------
@@ -122,6 +122,11 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = Non
     -----
     UserWarning
         If the shapes differ: they are broadcast, which is rarely meant.
+
+    Notes
+    -----
+    Derivatives of the mean: :math:`\bar x_i = \frac{2}{n} (x_i - t_i) \bar y` and
+    :math:`\bar t_i = \frac{2}{n} (t_i - x_i) \bar y`.
 
     Examples
     --------

@@ -255,7 +255,8 @@ def _functions(n: int) -> None:
         result: Any = tuple(found) if return_indices else found[0]
         return result  # type: ignore[no-any-return]
 
-    derivative = "the cotangent goes to the element that was chosen, the first of those that tie."
+    derivative = """the cotangent goes to the element that was chosen, the first of those that tie; with the indices p,
+:math:`\\bar x_i = \\sum_j [p_j = i] \\bar y_j`."""
     options: tuple[dict[str, Any], ...] = (
         {"kernel_size": 2},
         {"kernel_size": 3, "stride": 1, "padding": 1},

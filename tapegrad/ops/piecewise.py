@@ -39,9 +39,9 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
 
 
 _leaky_relu = shaped(
-    "leaky_relu", {"slope": 0.1}, lambda x, slope: xp.where(x > 0, x, slope * x),
-    lambda ct, x, slope: xp.where(x > 0, ct, slope * ct),
-    lambda x, slope: np.where(x > 0, x, x * slope), special={0.0: 0.1, -np.inf: 0.1, np.inf: 1.0},
+    "leaky_relu", {"negative_slope": 0.1}, lambda x, negative_slope: xp.where(x > 0, x, negative_slope * x),
+    lambda ct, x, negative_slope: xp.where(x > 0, ct, negative_slope * ct),
+    lambda x, negative_slope: np.where(x > 0, x, x * negative_slope), special={0.0: 0.1, -np.inf: 0.1, np.inf: 1.0},
 )  # fmt: skip
 
 
@@ -125,10 +125,10 @@ def prelu(input: Any, weight: Any) -> Tensor:
 
 
 _hardtanh = shaped(
-    "hardtanh", {"low": -1.0, "high": 1.0},
-    lambda x, low, high: xp.where(x < low, low, xp.where(x > high, high, x)),
-    lambda ct, x, low, high: xp.where((x <= low) | (x >= high), 0.0, ct),
-    lambda x, low, high: np.where(x < low, low, np.where(x > high, high, x)),
+    "hardtanh", {"min_val": -1.0, "max_val": 1.0},
+    lambda x, min_val, max_val: xp.where(x < min_val, min_val, xp.where(x > max_val, max_val, x)),
+    lambda ct, x, min_val, max_val: xp.where((x <= min_val) | (x >= max_val), 0.0, ct),
+    lambda x, min_val, max_val: np.where(x < min_val, min_val, np.where(x > max_val, max_val, x)),
     special={-1.0: 0.0, 1.0: 0.0, 0.0: 1.0}, takes_integers=True,
 )  # fmt: skip
 
@@ -166,7 +166,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
 
 @public(namespaces=(FUNCTIONAL,), common=docs.ACTIVATION, of=_hardtanh)
 def relu6(input: Any, inplace: bool = False) -> Tensor:
-    """Limit elements to the range from 0 to 6.
+    r"""Limit elements to the range from 0 to 6: :math:`\min(\max(x, 0), 6)`.
 
     Notes
     -----

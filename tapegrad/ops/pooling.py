@@ -316,9 +316,14 @@ def _pools_of(n: int) -> None:
     if n > 1:
         more += "\ndivisor_override : int, optional\n    What sums are divided by, in place of the count."
     shared = "the mean's divisor divides the cotangent, which each element of a window gets."
+    own = shared if n > 1 else shared[:-1] + (
+        r"; with m elements in a window, the stride s and the padding p"
+        "\n"
+        r":math:`\bar x_i = \frac{1}{m} \sum_j [s j - p \le i] [i < s j - p + m] \bar y_j`."
+    )  # fmt: skip
     parameters = f"{_WINDOW.format(what=what)}\n{more}"
     function: Callable[..., Tensor] = average_of_signals if n == 1 else average
-    doc = pool_doc(name, n, mean.format(what, dimensions), parameters, shared, 2, 2.0, [0.5, 0.5])
+    doc = pool_doc(name, n, mean.format(what, dimensions), parameters, own, 2, 2.0, [0.5, 0.5])
     publish_composite(
         name,
         function,

@@ -141,11 +141,11 @@ def _kth(x: Any, axis: int, k: int) -> np.ndarray:
     common=VALUES._replace(parameters="input : Tensor or array\nk : int\n    From 1.\ndim : int"),
 )  # fmt: skip
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Bound:
-    """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest.
+    r"""Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest.
 
     Notes
     -----
-    Derivative: 1 at the index returned, which is that of any of equal elements.
+    Derivative: 1 at the index p returned, :math:`\bar x_i = [i = p] \bar y`. Of equal elements it is any.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def median_of_all(input: Any, ignores_nan: bool) -> Bound:
 
 @public(method=True, of=median_along)
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle.
+    r"""Median of the elements; along a dimension, with its index. Of an even number, the lower middle one.
 
     Parameters
     ----------
@@ -273,7 +273,8 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
     Notes
     -----
-    nan if an element is. Derivative: 1 at the index returned; without `dim`, elements equal to the median share evenly.
+    nan if an element is. Derivative: 1 at the index returned; without `dim`, elements equal to the median share evenly,
+    :math:`\bar x_i = \bar y [x_i = y] / \sum_j [x_j = y]`.
 
     Examples
     --------
@@ -317,11 +318,11 @@ def _most_frequent(x: Any, axis: int) -> np.ndarray:
     common=VALUES,
 )  # fmt: skip
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Bound:
-    """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest.
+    r"""Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest.
 
     Notes
     -----
-    Derivative: 1 at the index returned.
+    Derivative: 1 at the index p returned, :math:`\bar x_i = [i = p] \bar y`.
 
     Examples
     --------

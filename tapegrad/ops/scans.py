@@ -269,7 +269,8 @@ def _cumulative(name: str, function: np.ufunc, which: str) -> Callable[..., Valu
 
     Notes
     -----
-    Derivative: the cotangent of each value goes to the index returned.
+    Derivative: the cotangent of each value goes to the index returned; with the indices p,
+    :math:`\\bar x_i = \\sum_j [p_j = i] \\bar y_j`.
 
     Examples
     --------

@@ -14,11 +14,11 @@ from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.tensor import Tensor
 
 _softshrink = shaped(
-    "softshrink", {"edge": 0.5},
-    lambda x, edge: xp.where(x > edge, x - edge, xp.where(x < -edge, x + edge, x * 0.0)),
-    lambda ct, x, edge: xp.where((x >= -edge) & (x <= edge), 0.0, ct),
-    lambda x, edge: np.where(
-        x > edge, x - edge, np.where(x < -edge, x + edge, np.where(abs(x) < np.inf, 0, np.nan).astype(x.dtype))
+    "softshrink", {"lambd": 0.5},
+    lambda x, lambd: xp.where(x > lambd, x - lambd, xp.where(x < -lambd, x + lambd, x * 0.0)),
+    lambda ct, x, lambd: xp.where((x >= -lambd) & (x <= lambd), 0.0, ct),
+    lambda x, lambd: np.where(
+        x > lambd, x - lambd, np.where(x < -lambd, x + lambd, np.where(abs(x) < np.inf, 0, np.nan).astype(x.dtype))
     ),
     special={-0.5: 0.0, 0.5: 0.0, 0.0: 0.0, 1.0: 1.0},
 )  # fmt: skip
@@ -53,9 +53,9 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
 
 
 _hardshrink = shaped(
-    "hardshrink", {"edge": 0.5}, lambda x, edge: xp.where((x >= -edge) & (x <= edge), 0.0, x),
-    lambda ct, x, edge: xp.where((x >= -edge) & (x <= edge), 0.0, ct),
-    lambda x, edge: np.where((x < -edge) | (x > edge) | np.isnan(x) | np.isnan(edge), x, 0),
+    "hardshrink", {"lambd": 0.5}, lambda x, lambd: xp.where((x >= -lambd) & (x <= lambd), 0.0, x),
+    lambda ct, x, lambd: xp.where((x >= -lambd) & (x <= lambd), 0.0, ct),
+    lambda x, lambd: np.where((x < -lambd) | (x > lambd) | np.isnan(x) | np.isnan(lambd), x, 0),
     special={-0.5: 0.0, 0.5: 0.0, 0.0: 0.0, 1.0: 1.0},
 )  # fmt: skip
 
@@ -82,9 +82,9 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
 
 
 _threshold = shaped(
-    "threshold", {"edge": 0.5, "value": 2.0}, lambda x, edge, value: xp.where(x <= edge, value, x),
-    lambda ct, x, edge: xp.where(x <= edge, 0.0, ct),
-    lambda x, edge, value: np.where((x > edge) | np.isnan(x) | np.isnan(edge), x, value),
+    "threshold", {"threshold": 0.5, "value": 2.0}, lambda x, threshold, value: xp.where(x <= threshold, value, x),
+    lambda ct, x, threshold: xp.where(x <= threshold, 0.0, ct),
+    lambda x, threshold, value: np.where((x > threshold) | np.isnan(x) | np.isnan(threshold), x, value),
     special={0.5: 0.0, 1.0: 1.0}, takes_integers=True,
 )  # fmt: skip
 

@@ -84,7 +84,7 @@ def _topk_oracle(x: Any, k: int, dim: int = -1, largest: bool = True) -> Any:
     common=VALUES._replace(parameters="input : Tensor or array\nk : int\ndim : int", options=""),
 )
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Bound:
-    """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest.
+    r"""Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest.
 
     Parameters
     ----------
@@ -95,7 +95,8 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
     Notes
     -----
-    Derivative: the cotangent of each value goes to its position in `input`. Of equal elements the first come first.
+    Derivative: the cotangent of each value goes to its position in `input`; with the indices p,
+    :math:`\bar x_i = \sum_j [p_j = i] \bar y_j`. Of equal elements the first come first.
 
     Examples
     --------

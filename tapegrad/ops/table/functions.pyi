@@ -1289,7 +1289,7 @@ def median(
     keepdims: bool = ...,
     out: Any = ...,
 ) -> Any:
-    """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
+    """Median of the elements; along a dimension, with its index. Of an even number, the lower middle one."""
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Return coordinates of the points of a grid, as views: one tensor for each vector."""
