@@ -78,32 +78,20 @@ class _Kind(NamedTuple):
 
 _TURN, _BACK = r"e^{-2\pi \mathrm{i} j k/n}", r"e^{2\pi \mathrm{i} j k/n}"
 _KINDS: Final = {
-    "fft": _Kind(
-        "ifftn", 1, 1, False, "Discrete Fourier transform",
-        rf"y_k = \sum_j x_j {_TURN}", rf"\bar x_j = \sum_k \bar y_k {_BACK}",
-    ),
-    "ifft": _Kind(
-        "fftn", 1, 1, False, "Inverse discrete Fourier transform",
-        rf"y_j = \frac{{1}}{{n}} \sum_k x_k {_BACK}", rf"\bar x_k = \frac{{1}}{{n}} \sum_j \bar y_j {_TURN}",
-    ),
-    "rfft": _Kind(
-        "irfftn", 0.5, 1, True, "Half of the Fourier transform of real numbers: the rest is its conjugate",
-        rf"y_k = \sum_j x_j {_TURN}", rf"\bar x_j = \mathrm{{Re}}(\sum_k \bar y_k {_BACK})",
-    ),
-    "irfft": _Kind(
-        "rfftn", 1, 2, False, "Inverse of `{}`: real numbers from half of their Fourier transform",
+    "fft": _Kind("ifftn", 1, 1, False, "Discrete Fourier transform",
+        rf"y_k = \sum_j x_j {_TURN}", rf"\bar x_j = \sum_k \bar y_k {_BACK}"),
+    "ifft": _Kind("fftn", 1, 1, False, "Inverse discrete Fourier transform",
+        rf"y_j = \frac{{1}}{{n}} \sum_k x_k {_BACK}", rf"\bar x_k = \frac{{1}}{{n}} \sum_j \bar y_j {_TURN}"),
+    "rfft": _Kind("irfftn", 0.5, 1, True, "Half of the Fourier transform of real numbers: the rest is its conjugate",
+        rf"y_k = \sum_j x_j {_TURN}", rf"\bar x_j = \mathrm{{Re}}(\sum_k \bar y_k {_BACK})"),
+    "irfft": _Kind("rfftn", 1, 2, False, "Inverse of `{}`: real numbers from half of their Fourier transform",
         rf"y_j = \frac{{1}}{{n}} \sum_k c_k \mathrm{{Re}}(x_k {_BACK})",
-        rf"\bar x_k = \frac{{c_k}}{{n}} \sum_j \bar y_j {_TURN}",
-    ),
-    "hfft": _Kind(
-        "ihfftn", 1, 2, False, "Fourier transform, which is real, of half of a Hermitian signal",
-        rf"y_k = \sum_j c_j \mathrm{{Re}}(x_j {_TURN})", rf"\bar x_j = c_j \sum_k \bar y_k {_BACK}",
-    ),
-    "ihfft": _Kind(
-        "hfftn", 0.5, 1, True, "Inverse of `{}`: half of the signal of a real spectrum",
+        rf"\bar x_k = \frac{{c_k}}{{n}} \sum_j \bar y_j {_TURN}"),
+    "hfft": _Kind("ihfftn", 1, 2, False, "Fourier transform, which is real, of half of a Hermitian signal",
+        rf"y_k = \sum_j c_j \mathrm{{Re}}(x_j {_TURN})", rf"\bar x_j = c_j \sum_k \bar y_k {_BACK}"),
+    "ihfft": _Kind("hfftn", 0.5, 1, True, "Inverse of `{}`: half of the signal of a real spectrum",
         rf"y_j = \frac{{1}}{{n}} \sum_k x_k {_BACK}",
-        rf"\bar x_k = \frac{{1}}{{n}} \mathrm{{Re}}(\sum_j \bar y_j {_TURN})",
-    ),
+        rf"\bar x_k = \frac{{1}}{{n}} \mathrm{{Re}}(\sum_j \bar y_j {_TURN})"),
 }  # fmt: skip
 _OF_HALF: Final = " Here c is 1 for the elements 0 and n/2, and 2 for the others."
 

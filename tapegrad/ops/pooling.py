@@ -208,6 +208,8 @@ def _to_size(call: str, n: int, input: Any, output_size: Any) -> Bound:
     return times_matrices(x, tuple([("adaptive", *pair) for pair in zip(x.shape[-n:], sizes, strict=True)]))
 
 
+_OF_WINDOW: Final = r"""with m elements in a window, the stride s and the padding p
+:math:`\bar x_i = \frac{1}{m} \sum_j [s j - p \le i] [i < s j - p + m] \bar y_j`."""
 _DOC: Final = """{sentence}
 
 Parameters
@@ -316,22 +318,12 @@ def _pools_of(n: int) -> None:
     if n > 1:
         more += "\ndivisor_override : int, optional\n    What sums are divided by, in place of the count."
     shared = "the mean's divisor divides the cotangent, which each element of a window gets."
-    own = shared if n > 1 else shared[:-1] + (
-        r"; with m elements in a window, the stride s and the padding p"
-        "\n"
-        r":math:`\bar x_i = \frac{1}{m} \sum_j [s j - p \le i] [i < s j - p + m] \bar y_j`."
-    )  # fmt: skip
+    derivative = shared if n > 1 else f"{shared[:-1]}; {_OF_WINDOW}"
     parameters = f"{_WINDOW.format(what=what)}\n{more}"
     function: Callable[..., Tensor] = average_of_signals if n == 1 else average
-    doc = pool_doc(name, n, mean.format(what, dimensions), parameters, own, 2, 2.0, [0.5, 0.5])
-    publish_composite(
-        name,
-        function,
-        doc,
-        [Sample((shape,), own) for own in options],
-        _avg_oracle,
-        ALSO_AT_TOP if n == 1 else (FUNCTIONAL,),
-    )
+    doc = pool_doc(name, n, mean.format(what, dimensions), parameters, derivative, 2, 2.0, [0.5, 0.5])
+    samples = [Sample((shape,), own) for own in options]
+    publish_composite(name, function, doc, samples, _avg_oracle, ALSO_AT_TOP if n == 1 else (FUNCTIONAL,))
     size = f"output_size : int or tuple of int\n    Of the result; None in it stands for that of the {what}s."
     doc = pool_doc(
         adaptive, n, f"Means of {what}s over windows, as many of {dimensions} as asked for, which may overlap.",
