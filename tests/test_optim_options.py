@@ -476,7 +476,7 @@ def _minimise(lib: Any, dtype: str, **options: Any) -> tuple[list[float], Any]:
     {}, {"line_search_fn": "strong_wolfe"}, {"lr": 0.5, "max_iter": 5, "history_size": 2},
     {"line_search_fn": "strong_wolfe", "history_size": 3, "max_iter": 7}, {"tolerance_grad": 0.5},
     {"line_search_fn": "strong_wolfe", "lr": 3.0, "max_eval": 4}, {"lr": 0.01, "max_iter": 3},
-    {"tolerance_change": 0.1},
+    {"tolerance_change": 0.1}, {"history_size": 6, "lr": 0.3},
 ])  # fmt: skip
 def test_lbfgs_as_torch(options: dict[str, Any], dtype: str) -> None:
     (ours, first), (theirs, second) = (_minimise(lib, dtype, **options) for lib in (tg, torch))

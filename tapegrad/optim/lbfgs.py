@@ -210,7 +210,7 @@ class _History:
         curvature = change.dot(step)
         if curvature > 1e-10:
             for kept, new in zip((self.dirs, self.steps, self.ro), (change, step, 1.0 / curvature), strict=True):
-                del kept[: len(kept) + 1 - self.size]
+                del kept[: max(0, len(kept) + 1 - self.size)]
                 kept.append(new)
             self.scale = curvature / change.dot(change)
         direction = -grad
