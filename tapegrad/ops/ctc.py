@@ -12,6 +12,7 @@ from tapegrad.kernels.alignments import MOST, alignments_address
 from tapegrad.kernels.along import has_kernel
 from tapegrad.ops.along import floating
 from tapegrad.ops.arithmetic import add, div, neg, where
+from tapegrad.ops.gather import gather, out_of_bounds
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.movement import reshape
@@ -24,6 +25,7 @@ from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.table.structural import operation
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
@@ -123,26 +125,35 @@ def ctc_states(scores: Any, leaps: Any) -> Bound:
 del op_table["ctc_states"]  # most states are minus infinity, where nothing has finite differences: `ctc_loss` is tested
 
 
-def _lengths(call: str, name: str, value: Any, n: int) -> np.ndarray:
-    """Return a number for each sequence."""
+class _Lengths(NamedTuple):
+    """A number for each sequence, and the least and the largest of them; 0 of none."""
+
+    array: np.ndarray
+    least: int
+    most: int
+
+
+def _lengths(call: str, name: str, value: Any, n: int) -> _Lengths:
     found = np.asarray(getattr(value, "_data", value)).reshape(-1)
     if found.dtype.kind not in "iu":
         raise RuntimeError(f"{name} must be integral; {call}() got dtype {found.dtype}")
     if len(found) != n:
         raise RuntimeError(f"{name} must be of size batch_size {n}; {call}() got {len(found)}")
-    if found.size and found.min() < 0:
-        raise RuntimeError(f"Expected {name} to have value at least 0, but got value {found.min()}")
-    return found.astype(np.int64)
+    least, most = (int(found.min()), int(found.max())) if n else (0, 0)
+    if least < 0:
+        raise RuntimeError(f"Expected {name} to have value at least 0, but got value {least}")
+    return _Lengths(found.astype(np.int64), least, most)
 
 
-def _classes(call: str, targets: Any, n: int, lengths: np.ndarray, classes: int) -> np.ndarray:
+def _classes(call: str, targets: Any, n: int, counts: _Lengths, classes: int) -> np.ndarray:
     """Return the target classes, (n, longest); those behind a sequence's end are 0."""
     given = np.asarray(as_operand(targets, call, "targets", 2)._data)
     if given.dtype.kind not in "iu":
         raise RuntimeError(f"targets must be integral; {call}() got dtype {given.dtype}")
-    longest = int(lengths.max(initial=0))
-    inside = np.arange(longest) < lengths[:, None]
+    lengths, longest = counts.array, counts.most
     found = np.zeros((n, longest), np.int64)
+    # Where all are of one length, no place is outside.
+    inside: Any = ... if counts.least == longest else np.arange(longest) < lengths[:, None]
     if given.ndim == 2:
         if len(given) != n or given.shape[1] < longest:
             raise RuntimeError(
@@ -156,8 +167,8 @@ def _classes(call: str, targets: Any, n: int, lengths: np.ndarray, classes: int)
                 f"Expected tensor to have size {lengths.sum()} at dimension 0, but got size {given.size} for argument "
                 f"#2 'targets' (while checking arguments for {call}): the targets of all sequences, one after another"
             )
-        found[inside] = given.reshape(-1)
-    if found.size and not (found.min() >= 0 and found.max() < classes):
+        found[inside] = given.reshape(found.shape if inside is ... else -1)
+    if out_of_bounds(found, classes, "classes"):
         raise RuntimeError(f"targets must be classes from 0 to {classes - 1}; {call}() got others")
     return found
 
@@ -259,18 +270,18 @@ def ctc_loss(
         raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
     counts = _lengths(call, "input_lengths", input_lengths, n)
     lengths = _lengths(call, "target_lengths", target_lengths, n)
-    if counts.size and counts.max() > steps:
-        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {counts.max()}")
+    if counts.most > steps:
+        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {counts.most}")
     goal = _classes(call, targets, n, lengths, classes)
     losses = neg(_log_likelihood(x, goal, counts, lengths, blank))
     if zero_infinity:
         losses = where(losses == np.inf, 0.0, losses)
     if reduction == "mean":
-        losses = div(losses, from_array(np.maximum(lengths, 1).astype(x.dtype)))
+        losses = div(losses, from_array(np.maximum(lengths.array, 1).astype(x.dtype)))
     return reduced(call, reshape(losses, ()) if is_single else losses, reduction)
 
 
-def _log_likelihood(x: Tensor, goal: np.ndarray, counts: np.ndarray, lengths: np.ndarray, blank: int) -> Tensor:
+def _log_likelihood(x: Tensor, goal: np.ndarray, counts: _Lengths, lengths: _Lengths, blank: int) -> Tensor:
     """Return the logarithms of the probabilities of sequences, (n,).
 
     The states of a sequence are its classes with blanks around each. A state is reached from itself, from the one
@@ -285,12 +296,14 @@ def _log_likelihood(x: Tensor, goal: np.ndarray, counts: np.ndarray, lengths: np
     def possible(condition: np.ndarray) -> Tensor:
         return from_array(np.where(condition, 0, _NEVER).astype(x.dtype))
 
-    steps = max(int(counts.max(initial=0)), 1)
-    scores = getitem(x, (np.arange(steps)[:, None, None], rows[:, None], labels))
-    reached, ends = ctc_states(scores, possible(leaps)), np.maximum(counts, 1) - 1
-    last = getitem(reached, (ends, rows, 2 * lengths))
-    before_last = getitem(reached, (ends, rows, np.maximum(2 * lengths - 1, 0)))
-    if not lengths.all():
-        before_last = add(before_last, possible(lengths > 0))
+    steps = max(counts.most, 1)
+    index = np.empty((steps, *labels.shape), np.int64)
+    index[:] = labels
+    scores = gather(x if steps == x.shape[0] else getitem(x, slice(0, steps)), 2, from_array(index))
+    reached, ends = ctc_states(scores, possible(leaps)), np.maximum(counts.array, 1) - 1
+    last = getitem(reached, (ends, rows, 2 * lengths.array))
+    before_last = getitem(reached, (ends, rows, np.maximum(2 * lengths.array - 1, 0)))
+    if not lengths.least:
+        before_last = add(before_last, possible(lengths.array > 0))
     out = log_add_three(last, before_last, _NEVER)
-    return out if counts.all() else where(counts > 0, out, possible(lengths == 0))
+    return out if counts.least else where(counts.array > 0, out, possible(lengths.array == 0))
