@@ -85,12 +85,12 @@ def _orders(pivots: Any, n: int) -> np.ndarray:
     RuntimeError
         If a pivot is the number of no row.
     """
-    if pivots.shape[-1] > n or (pivots.size and not (pivots.min() >= 1 and pivots.max() <= n)):
+    flat = as_list(pivots[..., None])[..., 0].tolist()
+    if pivots.shape[-1] > n or any(own and not (min(own) >= 1 and max(own) <= n) for own in flat):
         raise RuntimeError(
             f"LU_pivots should be at most {n} numbers from 1 to {n}, the rows of the matrix; got {pivots.shape[-1]} "
             f"from {pivots.min(initial=n)} to {pivots.max(initial=0)}: pass those of lu_factor()"
         )
-    flat = as_list(pivots[..., None])[..., 0].tolist()
     out = np.empty((len(flat), n), np.int64)
     for place, own in enumerate(flat):
         order = list(range(n))
@@ -129,7 +129,7 @@ def _rule(ct: Any, out: Any, pivots: Any, pivot: bool) -> tuple[Any]:
         above = above - xp.matmul(adjoint_of(left[..., k:, :]), of_l[..., k:, :])
     if n > m:
         below = below - xp.matmul(of_u[..., k:], adjoint_of(right[..., k:]))
-    slopes = lower(below, -1) + upper(above)
+    slopes = xp.where(triangle(k, k, False, -1), below, above)
     l_adjoint, u_adjoint = adjoint_of(left[..., :k, :]), adjoint_of(right[..., :k])
     slopes = xp.solve_triangular(u_adjoint, slopes, upper=False, left=False)
     found = xp.solve_triangular(l_adjoint, slopes, upper=True, unitriangular=True)
