@@ -30,6 +30,7 @@ __all__ = ["Remembered", "remember", "remembered"]
 #: Operations of the library that stand in no file of `tapegrad.ops`; those of users do neither.
 _OF_PROGRAMS: Final = frozenset((detach_op, rewritten_op, takes_way_op, *OPERATIONS))
 _FAMILIES: Final = ("batch", "scan")
+_PLAIN: Final = (int, float, complex, bool, str, type(None), type(Ellipsis))
 
 
 class Remembered:
@@ -171,7 +172,17 @@ def _layouts(program: Program, numbers: Sequence[int]) -> str:
 
 def _attribute(value: Any) -> str:
     """Return the text of an attribute; of its programs, digests."""
+    if _is_plain(value):
+        return repr(value)
+    # At call time: it imports what reads and writes programs, and most attributes are plain.
     from tapegrad.program.files.literals import parts_of, shown
 
     parts = {id(own): _token(own).hex() for own in parts_of(value)}
-    return shown(value, names=parts)
+    return f"shown {shown(value, names=parts)}"
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the ``repr`` of a value is different from those of all others."""
+    if value.__class__ is tuple:
+        return all(map(_is_plain, value))
+    return value.__class__ in _PLAIN or isinstance(value, np.dtype)
