@@ -26,6 +26,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
+FEW: Final = 200  # operations, which take no longer than to load what serves them
 _new: Final = object.__new__
 #: An entry from a tuple of its fields, in a third of the time.
 entry_of: Final[Callable[[Any], Entry]] = functools.partial(tuple.__new__, Entry)
@@ -89,23 +90,29 @@ class Calls(Numbers):
         self._last: tuple[Any, Any, Any] = None, None, None  # a bound call, the kind that it has, and its result
         self._count = 0  # of calls of operations
         self._codes: dict[Plan, int] = {}  # of operations that compiled code writes in the sweep
-        self._compiled = writer(
-            self._kinds, self._codes, self._python_numbers, self._results, self._by_identity, self.layouts, self.values,
-            self.entries, self._held,
-        )  # fmt: skip
-        self.call_traced: Callable[..., Any] | None
-        self.let_serve()
+        self.call_traced: Callable[..., Any] | None = None
 
     def exact_value_of(self, number: int) -> Any:
         """Return the value with this number, with the bits of an ordinary call."""
         return self._exact.value(number, self.value_of)
 
     def let_serve(self) -> None:
-        """Let compiled code serve calls, unless each one is noted, or operands may be stale views."""
-        self.call_traced = None if self.has_writes or self.script is not None else self._compiled
+        """Let compiled code serve calls, unless they are few, each one is noted, or operands may be stale views."""
+        serves = len(self.entries) >= FEW and not self.has_writes and self.script is None
+        self.call_traced = self._compiled if serves else None
+
+    @functools.cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        serves: Callable[..., Any] = writer(
+            self._kinds, self._codes, self._python_numbers, self._results, self._by_identity, self.layouts, self.values,
+            self.entries, self._held,
+        )  # fmt: skip
+        return serves
 
     def called_op(self, plans: PlanCache, call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Return the result of an operation; `call` binds and computes any call of it."""
+        if self.call_traced is None:
+            self.let_serve()
         if self.has_writes:
             self.renew_all(args)
         enabled, values, rest = modes.is_grad_enabled(), args[: plans.n_operands], args[plans.n_operands :]

@@ -39,6 +39,7 @@ def _fields() -> np.ndarray:
 def load_all() -> None:
     """Load the compiled functions that make programs and call them, or compile them."""
     load_tracing()
+    writing_down.load_all()
     for function in (run, run_blocks):
         load(function, None)
 
@@ -46,7 +47,6 @@ def load_all() -> None:
 def _load_tracing() -> None:
     columns.load_all()
     walking.load_all()
-    writing_down.load_all()
 
 
 @functools.cache
