@@ -57,6 +57,7 @@ _either: Final = _op("either", np.logical_or, ("x", "y"), family="binary", fx=la
 _OF_MATRICES: Final = {
     "inv": (_is_singular, 0), "solve": (_is_singular, 0), "cholesky": (_is_indefinite, 0),
 }  # fmt: skip
+_NESTED: Final = frozenset(("batch", "scan"))  # attributes
 _OF_INTEGERS: Final = dict.fromkeys(("remainder", "floor_divide", "trunc_divide", "fmod"), (_has_zeros, 1))
 
 
@@ -187,8 +188,18 @@ def _of_items(batch: Batch) -> Batch | None:
     return batch_of(ways, batch.mapped, batch.flags)
 
 
+def _may_refuse(program: Program) -> bool:
+    """Whether a program has an operation that may refuse its values, or one that is a program itself."""
+    ops = {id(entry.op): entry.op for entry in program.entries}
+    return any(
+        op.name in _OF_MATRICES or op.name in _OF_INTEGERS or not _NESTED.isdisjoint(op.attrs) for op in ops.values()
+    )
+
+
 def with_refusals(program: Program) -> Program:
     """Return a program with a last guard that says that no operation refuses its values, if there is one that may."""
+    if not _may_refuse(program):
+        return program
     found = _Flagged(program)
     if found.flag is None:
         return program
