@@ -154,9 +154,24 @@ def _many_calls(x):
     return [y.sum() + z.sum(), tg.where(n, y, float("nan")), (x.detach() * 3.0).sum()]
 
 
+def _many_views(x):
+    y = x
+    for k in range(12):
+        row, part, item = y[1], y[0:2], x[-1, 2]  # what is looked at twice; of a new value
+        y = y * item + row + part[:, None].sum(1)[0] - y.T[1, 0] * y[:, 1:2][k % 2]
+    y = y.clone()
+    y[0] = 2.0 * x[1]  # from now on operands may be stale
+    for _ in range(3):
+        y = y * y[0] + x[0]
+    return [y.sum(), y[0, 1:3]]
+
+
 @pytest.mark.parametrize("requires_grad", [False, True])
-@pytest.mark.parametrize("shape", [(), (3,), (2, 5)])
-def test_compiled_code_writes_down_what_python_does(monkeypatch, shape, requires_grad):
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [(_many_calls, ()), (_many_calls, (3,)), (_many_calls, (2, 5)), (_many_views, (3, 4))],
+)
+def test_compiled_code_writes_down_what_python_does(monkeypatch, function, shape, requires_grad):
     given = [np.linspace(0.1, 1.0, int(np.prod(shape))).reshape(shape)]
     served = []
     serve = Calls.let_serve
@@ -177,9 +192,9 @@ def test_compiled_code_writes_down_what_python_does(monkeypatch, shape, requires
 
     monkeypatch.setattr(calls, "FEW", 0)
     monkeypatch.setattr(Calls, "let_serve", counted)
-    found = trace(_many_calls, given, [requires_grad])[0]
+    found = trace(function, given, [requires_grad])[0]
     monkeypatch.setattr(Calls, "let_serve", left_to_python)
-    expected = trace(_many_calls, given, [requires_grad])[0]
+    expected = trace(function, given, [requires_grad])[0]
     assert served.count(True) > 30
     assert str(found) == str(expected)
     assert [own.records for own in found.entries] == [own.records for own in expected.entries]

@@ -23,7 +23,7 @@ from tapegrad.ops.index_keys import (
     index_arrays_of,
     numpy_index,
 )
-from tapegrad.ops.table.gateway import apply, as_operand, call_intercepted, compute
+from tapegrad.ops.table.gateway import apply, as_operand, call_intercepted, call_traced, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.recording.keys import MAKES_VIEWS, TAKES_ARRAYS
@@ -210,7 +210,10 @@ def getitem(input: Any, key: Any) -> Tensor:
 def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
     interceptor = modes.interceptor() if is_seen else None
     if interceptor is not None:
-        return call_intercepted(interceptor, _plans, _getitem_seen_later, (input, key), {})  # type: ignore[no-any-return]
+        found: Any = call_traced(interceptor, _plans, (input, key))
+        if found is None:
+            found = call_intercepted(interceptor, _plans, _getitem_seen_later, (input, key), {})
+        return found  # type: ignore[no-any-return]
     x = as_operand(input, "getitem", "input", 1)
     x._array()
     parts, index_arrays = encode_items(x, key if key.__class__ is tuple else (key,))

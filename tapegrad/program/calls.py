@@ -7,6 +7,7 @@ A call is of the kind of another one if its operands have the same layouts, and 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from tapegrad.program.exact import Exact
 from tapegrad.program.numbers import Numbers
 from tapegrad.program.program import Entry
 from tapegrad.program.traced import Traced, set_data
-from tapegrad.program.writing_down import writer
+from tapegrad.program.traced_calls import writer
 from tapegrad.recording.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
@@ -70,7 +71,7 @@ class Calls(Numbers):
     Attributes
     ----------
     call_traced : callable, or None
-        Serves calls of kinds that are known: see `tapegrad.program.writing_down.call_traced`.
+        Serves calls of kinds that are known: see `tapegrad.program.traced_calls.call_traced`.
     has_writes : bool
         Whether something was written to in place: then operands may be stale views, see `tapegrad.program.views`.
     entries : list of Entry
@@ -103,9 +104,11 @@ class Calls(Numbers):
 
     @functools.cached_property
     def _compiled(self) -> Callable[..., Any]:
+        # No cycle: the trace holds what compiled code calls.
+        self._note_view = functools.partial(type(self).note_view, weakref.proxy(self))
         serves: Callable[..., Any] = writer(
             self._kinds, self._codes, self._python_numbers, self._results, self._by_identity, self.layouts, self.values,
-            self.entries, self._held,
+            self.entries, self._held, self._note_view,
         )  # fmt: skip
         return serves
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program import columns, walking, writing_down
+from tapegrad.program import columns, traced_calls, walking
 from tapegrad.program.calling import run
 from tapegrad.program.sharing import run_blocks, run_stages
 from tapegrad.program.templates import Input, Output
@@ -39,7 +39,7 @@ def _fields() -> np.ndarray:
 def load_all() -> None:
     """Load the compiled functions that make programs and call them, or compile them."""
     load_tracing()
-    writing_down.load_all()
+    traced_calls.load_all()
     for function in (run, run_blocks):
         load(function, None)
 

@@ -122,11 +122,9 @@ def connect(
     def call_new(*args: Any, **kwargs: Any) -> Any:
         interceptor = modes.interceptor()
         if interceptor is not None:
-            call_traced = getattr(interceptor, "call_traced", None)
-            if call_traced is not None and not kwargs:
-                result = call_traced(plans, args, modes.is_grad_enabled())
-                if result is not None:
-                    return result
+            result = None if kwargs else call_traced(interceptor, plans, args)
+            if result is not None:
+                return result
             result = modes.around_call(plans.call, args, kwargs)
             if result is not NotImplemented:
                 return result
@@ -180,14 +178,19 @@ def compute(op: Op, bound: Bound, *, is_seen: bool = False) -> tuple[Any, Plan |
     return compiled.finish(plan, out, *operands, *index_arrays), known_plan
 
 
+def call_traced(interceptor: Any, plans: PlanCache, args: tuple[Any, ...]) -> Any:
+    """Return the result of a call that an interceptor serves by compiled code; None if it does not."""
+    call = getattr(interceptor, "call_traced", None)
+    return None if call is None else call(plans, args, modes.is_grad_enabled(), plans.n_operands)
+
+
 def call_intercepted(
     interceptor: Any, plans: PlanCache, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Return the result of a call whose operations are intercepted.
 
     An interceptor that remembers calls has a method `called_op`, which gets the plans of the op, the function that
-    binds and computes any call, and the arguments. It may have a function `call_traced`, too, which is asked before: it
-    gets the plans, the arguments, and whether calls are recorded, and returns None if it does not serve the call.
+    binds and computes any call, and the arguments.
     """
     remembers = getattr(interceptor, "called_op", None)
     return call(*args, **kwargs) if remembers is None else remembers(plans, call, args, kwargs)

@@ -1,0 +1,201 @@
+"""Compiled: calls in a function that is traced.
+
+This serves calls of kinds that are known, whose operands are traced tensors and numbers, and whose other arguments are
+integers, None, slices, and tuples of these. All others are left to Python: see `tapegrad.program.calls.Calls`, which
+does the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.compiler.intrinsics import call, stack
+from tapegrad.program.lists import Entry
+from tapegrad.program.traced import Traced
+from tapegrad.program.writing_down import (
+    IS_VIEW,
+    PLAN,
+    WriterFields,
+    drop,
+    left,
+    number_of,
+    pair_of,
+    write_call,
+)
+from tapegrad.recording.native import as_float, decref, incref, integer, load, new_object, vectorcall
+from tapegrad.recording.objects import Runtime, TensorObject, plain_layout, runtime
+from tapegrad.runtime.memory import watch
+from tapegrad.runtime.objects import NDArray, Object, Slice, Tuple
+from tapegrad.runtime.structs import Array
+
+__all__ = ["load_all", "writer"]
+
+_MOST: Final = 8  # operands
+MOST_ITEMS: Final = 32  # of a key, behind the operands
+_KEY_BYTES: Final = 8 * MOST_ITEMS
+LEFT: Final = -1
+CONVERTED: Final = 3  # of `tapegrad.program.calls.Kind`, as in `tapegrad.program.writing_down`
+
+
+def add_item(runtime: Runtime, items: Array[Object], count: int, value: Object) -> int:
+    """Write an argument, or an item of one, behind so many items; return how many there are, or LEFT."""
+    kind = value.type
+    if count < 0 or count + 4 > MOST_ITEMS:
+        return LEFT
+    items[count] = Object(kind)
+    if kind == runtime.int_type or value == runtime.none:
+        items[count + 1] = value
+        return count + 2
+    if kind != runtime.slice_type:
+        return LEFT
+    for k in range(3):
+        part = Slice(value).items[k]
+        if part != runtime.none and part.type != runtime.int_type:
+            return LEFT
+        items[count + 1 + k] = part
+    return count + 4
+
+
+def add_argument(runtime: Runtime, lengths: Tuple, items: Array[Object], count: int, value: Object) -> int:
+    """Write an argument behind so many items; `lengths` are integers from 0 on. The result is `add_item`'s."""
+    if value.type != runtime.tuple_type:
+        return add_item(runtime, items, count, value)
+    parts = Tuple(value)
+    if count < 0 or count + 2 > MOST_ITEMS or parts.length >= lengths.length:
+        return LEFT
+    items[count], items[count + 1] = Object(runtime.tuple_type), lengths.items[parts.length]
+    count += 2
+    for k in range(parts.length):
+        count = add_item(runtime, items, count, parts.items[k])
+    return count
+
+
+def number_of_python(writer: WriterFields, value: Object) -> Object:
+    """Return the number of a Python number, without a reference; 0 if it is not known, or is 0 or nan."""
+    key = pair_of(writer.runtime, Object(value.type), value)
+    if key == 0:
+        return Object(0)
+    number = Object(call(writer.get_item, writer.python_numbers, key))
+    decref(key)
+    return number
+
+
+def read_operand(writer: WriterFields, value: Object, is_plain: int, place: int, key: Tuple, numbers: Tuple) -> int:
+    """Write what an operand is to the key, and the number of its value; return 0 if it is left."""
+    runtime, kind, number = writer.runtime, value.type, Object(0)
+    item = Object(kind)
+    if kind == writer.traced_type:
+        tensor = TensorObject(value)
+        item = Object(plain_layout(runtime, tensor.layout) if is_plain != 0 else tensor.layout)
+        number = number_of(writer, tensor.data)
+    elif kind == runtime.float_type or kind == runtime.int_type:
+        number = number_of_python(writer, value)
+    if number == 0:
+        return 0
+    incref(item)
+    key.items[2 + place] = item
+    incref(number)
+    numbers.items[place] = number
+    return 1 if writer.values.items[integer(number)].type != writer.entry_type else 0
+
+
+def convert(writer: WriterFields, kind: Tuple, operands: Tuple, numbers: Tuple) -> int:
+    """Let integers become floats where the kind of a call says so; return 0 if one is left."""
+    places = Tuple(kind.items[CONVERTED])
+    for k in range(places.length):
+        place = integer(places.items[k])
+        value = Object(as_float(operands.items[place]))
+        if value == 0:
+            return 0
+        decref(operands.items[place])
+        operands.items[place] = value
+        number = number_of_python(writer, value)
+        if number == 0:
+            return 0
+        incref(number)
+        decref(numbers.items[place])
+        numbers.items[place] = number
+    return 1
+
+
+def serve(writer: WriterFields, key: Tuple, operands: Tuple, numbers: Tuple, values: Tuple, is_plain: int) -> Object:
+    """Read a call, and compute it; the tuples are new, but for the values."""
+    fits = 1
+    for k in range(operands.length):
+        incref(values.items[k])
+        operands.items[k] = values.items[k]
+        if fits != 0:
+            fits = read_operand(writer, values.items[k], is_plain, k, key, numbers)
+    kind = Tuple(call(writer.get_item, writer.kinds, key) if fits != 0 else 0)
+    if kind == 0 or convert(writer, kind, operands, numbers) == 0:
+        return left(writer.runtime)
+    incref(kind)  # Python may run in the forward, and forget it
+    result = write_call(writer, kind, operands, numbers)
+    if kind.items[IS_VIEW] == writer.runtime.true and result != 0 and result != writer.runtime.none:
+        args = Array[Object](stack(24))
+        args[0], args[1], args[2] = result, operands.items[0], kind.items[PLAN]
+        done = Object(vectorcall(writer.note_view, args, 3, 0))
+        drop(done)
+        if done == 0:
+            decref(result)
+            result = Object(0)
+    decref(kind)
+    return result
+
+
+def call_traced(self: NDArray, args: Array[Object], nargs: int) -> int:
+    """Compute a call: ``call_traced(plans, values, is_enabled, n_operands)``; return None to leave it.
+
+    Parameters
+    ----------
+    plans : PlanCache
+    values : tuple
+        All arguments.
+    is_enabled : bool
+        Whether calls are recorded.
+    n_operands : int
+        How many of the arguments are operands.
+    """
+    writer, values = WriterFields(self.data), Tuple(args[1])
+    runtime, count, result, n_items = writer.runtime, min(values.length, integer(args[3])), Object(0), 0
+    items = Array[Object](stack(_KEY_BYTES))
+    for k in range(count, values.length):
+        n_items = add_argument(runtime, writer.lengths, items, n_items, values.items[k])
+    if count > _MOST or count == 0 or n_items == LEFT:
+        return left(runtime)
+    key = Tuple(new_object(runtime.tuple_type, 2 + count + n_items))
+    operands = Tuple(new_object(runtime.tuple_type, count))
+    numbers = Tuple(new_object(runtime.tuple_type, count))
+    if key != 0 and operands != 0 and numbers != 0:
+        incref(args[0])
+        incref(args[2])
+        key.items[0], key.items[1] = args[0], args[2]
+        for k in range(n_items):
+            incref(items[k])
+            key.items[2 + count + k] = items[k]
+        result = serve(writer, key, operands, numbers, values, 1 if args[2] == runtime.false else 0)
+    drop(key)
+    drop(operands)
+    drop(numbers)
+    return result
+
+
+_FIXED: Final = (Traced, Entry, np.asarray, (), tuple(range(8)))
+_OF_PYTHON: Final = [
+    ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+    for name in ("PyDict_GetItemWithError", "PyDict_SetItem")
+]
+
+
+def writer(*containers: Any) -> Any:
+    """Return `call_traced` for a trace, which keeps the containers alive: those of `WriterFields`."""
+    words = [runtime().ctypes.data, *map(id, _FIXED), *_OF_PYTHON, *map(id, containers)]
+    return load(call_traced, watch(np.array(words, np.int64), "a trace"))
+
+
+def load_all() -> None:
+    """Load the compiled function, or compile it."""
+    load(call_traced, None)
