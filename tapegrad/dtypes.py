@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ float16 = half = _Half("float16")
 bfloat16 = _Half("bfloat16")
 
 _default_dtype: np.dtype = np.dtype(np.float64)
+_LARGEST_SINGLE = np.finfo(np.float32).max.item()
 _ALLOWED = {dtype: dtype for dtype in (float32, float64, complex64, complex128, bool, int8, int16, int32, int64, uint8)}
 
 
@@ -92,13 +94,25 @@ def set_default_dtype(dtype: DTypeLike) -> None:
 
 
 def check_range(number: Any, dtype: np.dtype) -> None:
-    """Raise RuntimeError if an integer dtype cannot hold a number; unsigned ones wrap negative integers around."""
-    if dtype.kind not in "iu" or not isinstance(number, (builtins.int, builtins.float)):
+    """Raise RuntimeError if a dtype cannot hold a Python number; unsigned ones wrap negative integers around."""
+    if not isinstance(number, (builtins.int, builtins.float)):
         return
-    limits = np.iinfo(dtype)
-    wraps = dtype.kind == "u" and isinstance(number, builtins.int)
-    if not (-limits.max if wraps else limits.min) <= number <= limits.max:  # nan is in no range
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        wraps = dtype.kind == "u" and isinstance(number, builtins.int)
+        fits = (-limits.max if wraps else limits.min) <= number <= limits.max  # nan is in no range
+    else:
+        fits = dtype not in (float32, complex64) or not _LARGEST_SINGLE < abs(number) < math.inf
+    if not fits:
         raise RuntimeError(f"value cannot be converted to type {dtype} without overflow; it is {number}")
+
+
+def check_list(array: np.ndarray, dtype: np.dtype) -> None:
+    """Raise RuntimeError as `check_range` does if a dtype of integers cannot hold the numbers of a list."""
+    if dtype.kind in "iu" and array.dtype.kind in "iuf" and array.size and array.dtype != dtype:
+        whole = array.dtype.kind != "f"
+        for number in (array.min(), array.max()):  # nan, if there is one
+            check_range(number.item() if whole else builtins.float(number), dtype)
 
 
 def check_dtype(dtype: np.dtype) -> None:

@@ -36,8 +36,28 @@ def _conv2d(T: Any, shape: tuple[int, ...] = (1, 2, 4, 4), **options: Any) -> An
     return T.nn.functional.conv2d(T.ones(*shape), T.ones(3, 2, 2, 2), **options)
 
 
+OVERFLOW = "value cannot be converted to type ... without overflow"
+
+
 # Three dots stand for anything.
 AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
+    "sum: keepdim": (lambda T: T.ones(2).sum(0, keepdim=2), TypeError,
+                     "sum(): argument 'keepdim' must be bool, not int"),
+    "max: keepdim": (lambda T: T.ones(2).max(0, 1), TypeError, "max(): argument 'keepdim' ...must be bool, not int"),
+    "topk: largest": (lambda T: T.topk(T.ones(2), 1, largest=None), TypeError,
+                      "topk(): argument 'largest' must be bool, not NoneType"),
+    "triu: diagonal": (lambda T: T.triu(T.ones(2, 2), 1.5), TypeError,
+                       "triu(): argument 'diagonal' ...must be int, not float"),
+    "list of bytes": (lambda T: T.tensor([1, 300], dtype=T.uint8), RuntimeError, OVERFLOW),
+    "nan among integers": (lambda T: T.tensor([math.nan], dtype=T.int32), RuntimeError, OVERFLOW),
+    "shared list of bytes": (lambda T: T.as_tensor([300.0], dtype=T.uint8), RuntimeError, OVERFLOW),
+    "number scattered": (lambda T: T.zeros(2, dtype=T.int8).scatter(0, T.tensor([0]), -200), RuntimeError, OVERFLOW),
+    "number around": (lambda T: T.nn.functional.pad(T.zeros(2, dtype=T.uint8), (1, 1), value=300), RuntimeError,
+                      OVERFLOW),
+    "end of bytes": (lambda T: T.linspace(0, 300, 3, dtype=T.uint8), RuntimeError, OVERFLOW),
+    "large number": (lambda T: T.full((2,), 1e39, dtype=T.float32), RuntimeError, OVERFLOW),
+    "large number at a mask": (lambda T: T.zeros(2, dtype=T.float32).masked_fill(T.tensor([True, False]), -1e39),
+                               RuntimeError, OVERFLOW),
     "gain": (lambda T: T.nn.init.calculate_gain("step"), ValueError, "Unsupported nonlinearity step"),
     "nonlinearity": (lambda T: T.nn.init.kaiming_uniform_(T.ones(2, 3), nonlinearity="step"), ValueError,
                      "Unsupported nonlinearity step"),

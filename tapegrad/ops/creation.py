@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.devices import DeviceLike, check_device
-from tapegrad.dtypes import DTypeLike, check_dtype, default_dtype
+from tapegrad.dtypes import DTypeLike, check_dtype, check_list, default_dtype
 from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
@@ -202,6 +202,8 @@ def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -
     if kind == "c" and np.dtype(dtype or complex).kind not in "cb":
         raise TypeError(f"{call}(): can't convert complex numbers to {np.dtype(dtype)}; take their real part first")
     if dtype is not None:
+        if isinstance(data, (list, tuple, int, float)):
+            check_list(array, np.dtype(dtype))
         return array.astype(dtype, copy=False)
     if not isinstance(data, (np.ndarray, np.generic)) and isinstance(_first(data), (int, float, complex, list, tuple)):
         # Python numbers get the default dtype. (An empty list is one of floats.)

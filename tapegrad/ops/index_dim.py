@@ -240,8 +240,7 @@ def one_number(call: str, x: Tensor, value: Any, position: int = 4) -> Tensor:
         )
     if given.dtype == x.dtype:
         return given
-    if x.dtype.kind in "iu":
-        check_range(np.asarray(given._data).item(), x.dtype)
+    check_range(np.asarray(given._data).item(), x.dtype)
     return cast(given, x.dtype)
 
 

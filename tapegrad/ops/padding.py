@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.dtypes import check_range
 from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.broadcasting import clone
 from tapegrad.ops.indexing import getitem
@@ -38,7 +39,7 @@ def _kept(pads: Pads) -> tuple[Any, ...]:
 
 def _padded(x: np.ndarray, pads: Pads, value: Any) -> np.ndarray:
     shape = [length + low + high for length, (low, high) in zip(x.shape, pads, strict=True)]
-    out = np.full(shape, value, x.dtype) if value else np.zeros(shape, x.dtype)
+    out = np.full(shape, np.asarray(value).astype(x.dtype)) if value else np.zeros(shape, x.dtype)
     out[_inside(pads)] = x[_kept(pads)]
     return out
 
@@ -145,6 +146,7 @@ def constant_pad_nd(input: Any, pad: Sequence[int], value: float = 0) -> Bound:
     """
     x = as_operand(input, "constant_pad_nd", "input", 1)
     x._array()
+    check_range(value, x.dtype)
     return Bound((x,), {"pads": pads_of("constant_pad_nd", x.shape, pad), "value": value})
 
 

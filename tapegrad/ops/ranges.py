@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.devices import DeviceLike
-from tapegrad.dtypes import DTypeLike
+from tapegrad.dtypes import DTypeLike, check_range
 from tapegrad.ops.creation import dtype_or_default, made
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.public import public
@@ -95,7 +95,10 @@ def linspace(
     >>> tg.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    return made(_evenly("linspace", start, end, steps).astype(dtype_or_default(dtype)), requires_grad, device)
+    dtype = dtype_or_default(dtype)
+    for number in (start, end):
+        check_range(number, dtype)
+    return made(_evenly("linspace", start, end, steps).astype(dtype), requires_grad, device)
 
 
 @public(common=docs.NEW_TENSOR)

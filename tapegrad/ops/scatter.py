@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import dtypes
 from tapegrad.forward import chosen
 from tapegrad.kernels.chosen import FIRST, scatter_step
 from tapegrad.kernels.reduced import scatter_reduce_step
@@ -76,6 +77,7 @@ def _bind_scatter(call: str) -> Callable[..., Bound]:
                 raise RuntimeError(
                     f"value cannot be converted to type {x.dtype} without overflow: it is complex, and x is not"
                 )
+            dtypes.check_range(source._data, x.dtype)
             value = np.asarray(source._data).astype(x.dtype)
             source = constant(value, layout_of(value))
         else:

@@ -34,7 +34,7 @@ def _parts(call: str, input: Any, diagonal: int) -> tuple[Tensor, np.ndarray, An
         raise RuntimeError(f"{call}: input tensor must have at least 2 dimensions; it has shape {list(x.shape)}")
     rows, columns = x._layout.shape[-2:]
     mask = (_small_mask if rows * columns <= _CACHED else np.tri)(
-        rows, columns, integer("tril", "diagonal", diagonal), np.bool_
+        rows, columns, integer(call, "diagonal", diagonal), np.bool_
     )
     return x, mask, x._layout.dtype.kind != "b" and 0
 
@@ -85,7 +85,7 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
     tensor([[0., 2.],
             [0., 0.]])
     """
-    x, mask, zero = _parts("triu", input, diagonal - 1)
+    x, mask, zero = _parts("triu", input, integer("triu", "diagonal", diagonal) - 1)
     return where(mask, zero, x)
 
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from tapegrad.recording.plan_cache import PlanCache
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -227,23 +229,32 @@ def _handed_over(names: tuple[str, ...], operands: tuple[str, ...]) -> tuple[str
     return (*operands, *(name for name in names if name not in operands))
 
 
+def check_flag(call: str, name: str, value: Any) -> None:
+    """Raise PyTorch's TypeError if an argument is no bool; by NumPy's name of it, it may be a number."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{call}(): argument '{name}' must be bool, not {type(value).__name__}")
+
+
 def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Callable[[F], Callable[..., Any]]:
     """Return what makes a function that binds arguments, which has the parameters of `signature`, take the caller's."""
     parameters = _Parameters(signature)
     names = _handed_over((*_others_behind(parameters.positional), *_others_behind(parameters.by_keyword)), operands)
     theirs = parameters.others.keys()
+    flags = {name for name, value in parameters.defaults.items() if isinstance(value, bool)}
 
     def decorate(bind: F) -> Callable[..., Any]:
         if parameters.any:
             return lambda *args, **kwargs: bind(
                 *args, **_in_our_names(signature.__name__, kwargs, parameters.others, {})
             )
-        if names == parameters.positional:
+        if names == parameters.positional and not flags:
             return bind
 
         def bind_given(*args: Any, **kwargs: Any) -> Any:
             given = {name: value for name, value in zip(names, args) if value is not missing}  # noqa: B905  # may be few
             given.update(kwargs)
+            for name in flags & given.keys():
+                check_flag(signature.__name__.removesuffix("_along"), name, given[name])  # of max_along: users call max
             if not theirs.isdisjoint(given):
                 _in_our_names(signature.__name__, given, parameters.others, {})
             return bind(**given)
