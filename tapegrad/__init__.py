@@ -90,14 +90,14 @@ __all__ = [
     "warmup", "profile",
     # namespaces
     "accelerator", "amp", "autocast", "backends", "cuda", "distributed", "distributions", "fft", "func", "jit",
-    "linalg", "nn", "optim", "random", "scipy", "special", "utils", "version", "vmap",
+    "linalg", "masked", "nn", "optim", "random", "scipy", "special", "utils", "version", "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "float16", "half", "bfloat16", "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",
     "__version__",
 ]  # fmt: skip
 if TYPE_CHECKING:
-    from tapegrad import amp, distributed, distributions, func, jit, random, scipy
+    from tapegrad import amp, distributed, distributions, func, jit, masked, random, scipy
     from tapegrad.amp import autocast
     from tapegrad.autograd.anomaly import set_anomaly_enabled
     from tapegrad.autograd.profiling import profile
@@ -135,7 +135,7 @@ else:
             ".ops.storages": "TypedStorage UntypedStorage",
             ".program": "compile",
         },
-        "amp distributed distributions func jit program random scipy testing",
+        "amp distributed distributions func jit masked program random scipy testing",
         _function,
     )
 

@@ -27,7 +27,7 @@ ORDER = [
     {"autograd"},
     {"ops"},
     {"amp", "jit"},
-    {"linalg", "fft", "special", "cuda", "backends", "data", "func", "random"},
+    {"linalg", "fft", "special", "masked", "cuda", "backends", "data", "func", "random"},
     {"nn"},
     {"optim", "utils", "distributions"},
     {"program"},
