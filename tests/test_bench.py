@@ -314,7 +314,8 @@ def test_memory_of_a_chain(storages: Callable[[Problem, Data], Any]) -> None:
     assert len(residuals.keys() & own.keys()) == 1
 
 
-SLOW = ("functions",)  # it compiles every function in both precisions
+# They compile every function in both precisions, and many programs.
+SLOW = ("functions", "scipy", "transforms")
 
 
 @pytest.mark.parametrize(
