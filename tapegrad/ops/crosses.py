@@ -15,6 +15,8 @@ from tapegrad.ops.broadcasting import expand, unsqueeze
 from tapegrad.ops.concat import cat
 from tapegrad.ops.diagonals import diagonal as _diagonal
 from tapegrad.ops.fill import ones
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.permutations import movedim
 from tapegrad.ops.scans import cumprod
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
@@ -35,7 +37,11 @@ def _forward(x: Any, y: Any, dim: int) -> Any:
 
 
 def _as_numpy(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    return cross(a, b, dim=axisa if axis is None else axis)
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
+    x = movedim(as_operand(a, "cross", "a", 1), axisa, -1)
+    y = movedim(as_operand(b, "cross", "b", 2), axisb, -1)
+    x, y = (reshape(own, (1,) * (max(x.ndim, y.ndim) - own.ndim) + own.shape) for own in (x, y))
+    return movedim(cross(x, y, dim=-1), -1, axisc)
 
 
 def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.promotion import promote
 from tapegrad.ops.table.public import public, publish
 from tapegrad.tape.layout import broadcast_shape
 from tapegrad.tensor import Tensor
@@ -62,9 +63,7 @@ _matmul = Op(
     family="linalg",
     step=product_step,
     prepare_forward=product_forward,
-    bind=lambda input, other: Bound(
-        (as_operand(input, "matmul", "input", 1), as_operand(other, "matmul", "other", 2))
-    ),
+    bind=lambda input, other: _bind(input, other),  # which stands below, as it calls `matmul`
     check=lambda bound: _check(*bound.operands),
     node_name="MmBackward0",
     oracle=lambda x, y: np.tensordot(x, y, 1) if np.ndim(y) < 3 else np.einsum("...ij,...jk->...ik", x, y),
@@ -149,6 +148,14 @@ def matmul(input: Any, other: Any) -> Tensor:
 
 connect(_matmul)
 publish(matmul, _matmul, matmul.__doc__ or "")
+
+
+def _bind(input: Any, other: Any) -> Any:
+    x, y = as_operand(input, "matmul", "input", 1), as_operand(other, "matmul", "other", 2)
+    if x._layout.dtype != y._layout.dtype and isinstance(input, np.ndarray) != isinstance(other, np.ndarray):
+        dtype = promote([x._layout, y._layout])  # beside an array of NumPy the product is NumPy's
+        return matmul(x.to(dtype), y.to(dtype))
+    return Bound((x, y))
 
 
 def _check(x: Tensor, y: Tensor) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,12 @@ def array_of(value: Any) -> np.ndarray:
 
 
 def no_list(value: Any) -> Any:
-    """Return an array in place of a list: NumPy hands over what it was given, and lists are no operands of ours."""
-    return np.asarray(value) if isinstance(value, (list, tuple)) else value
+    """Return an array in place of a list, or a tensor if it has tensors: NumPy hands over what it was given."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    if next(iter(_tensors(value)), None) is None:
+        return np.asarray(value)
+    return ops.stack([as_operand(item, "stack", "arrays", 1) for item in map(no_list, value)])
 
 
 def _tensors(value: Any) -> Iterable[Tensor]:
@@ -112,6 +116,8 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
         return _add_at(shown, name == "subtract", *inputs)
     elif method in ("__call__", "outer") and not kwargs and callable(function):
         operands = list(map(no_list, inputs))
+        if ufunc.signature is not None:
+            operands = in_common_dtype(operands)
         if getattr(getattr(getattr(function, "op", None), "check_dtypes", None), "refuses_numbers", False):
             operands = _without_numbers(operands)
         if method == "outer":
@@ -130,6 +136,19 @@ def _without_numbers(operands: list[Any]) -> list[Any]:
     layouts = [as_operand(value, "ufunc", "x", place)._layout for place, value in enumerate(operands, 1)]
     dtype = promote(layouts)
     return [np.asarray(value, dtype) if layout.weak else value for value, layout in zip(operands, layouts, strict=True)]
+
+
+def in_common_dtype(args: Sequence[Any]) -> list[Any]:
+    """Return the arguments of a product, its arrays and tensors in one dtype: PyTorch's products do not promote."""
+    arrays = [value for value in args if isinstance(value, (Tensor, np.ndarray))]
+    if len({value.dtype for value in arrays}) < 2:
+        return list(args)
+    dtype = promote([as_operand(value, "product", "x", 1)._layout for value in arrays])
+    return [
+        as_operand(value, "product", "x", 1).to(dtype)
+        if isinstance(value, (Tensor, np.ndarray)) and value.dtype != dtype else value
+        for value in args
+    ]  # fmt: skip
 
 
 def along(function: Callable[..., Tensor], x: Tensor, axis: Any, **options: Any) -> Tensor:

@@ -18,6 +18,7 @@ from tapegrad.ops.complex import imag_or_zero
 from tapegrad.ops.followed import is_close, is_followed
 from tapegrad.ops.numpy_arrangement import FUNCTIONS as ARRANGEMENT
 from tapegrad.ops.numpy_functions import FUNCTIONS
+from tapegrad.ops.numpy_operands import operands
 from tapegrad.ops.numpy_padding import pad_of_numpy
 from tapegrad.ops.numpy_polynomials import FUNCTIONS as POLYNOMIALS
 from tapegrad.ops.numpy_series import FUNCTIONS as SERIES
@@ -102,6 +103,9 @@ def _transpose(a: Any, axes: Any = None) -> Any:
 
 
 def _reshape(a: Any, shape: Any, order: str = "C", **_: Any) -> Any:
+    if order == "F":
+        lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        return _transpose(ops.reshape(_transpose(a), lengths[::-1]))
     if order != "C":
         raise unsupported("np.reshape", f"with order={order!r}")
     return ops.reshape(a, shape)
@@ -148,8 +152,8 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
     if 0 in (ndim_of(a), ndim_of(b)):
         return ops.mul(a, b)
     if ndim_of(b) > 2:
-        return ops.tensordot(no_list(a), no_list(b), ([-1], [-2]))
-    return ops.matmul(no_list(a), no_list(b))  # for matrices and vectors the same
+        return ops.tensordot(a, b, ([-1], [-2]))
+    return ops.matmul(a, b)  # for matrices and vectors the same
 
 
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
@@ -273,4 +277,5 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
         ours = _TABLE[function] = _adapted(one)
     if ours is None:
         raise unsupported(f"{function.__module__.replace('numpy', 'np')}.{function.__name__}")
+    args, kwargs = operands(function, args, kwargs)
     return ours(*args, **kwargs)
