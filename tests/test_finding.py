@@ -90,3 +90,8 @@ def test_as_arrays() -> None:
         with pytest.raises(ValueError, match="can't alias"):
             T.asarray(T.tensor([1]), dtype=T.float64, copy=False)
     assert tg.scalar_tensor(2, dtype="int32").dtype == tg.int32
+
+
+def test_counts_of_the_greatest_number() -> None:
+    with pytest.raises(MemoryError, match="need as many counts"):  # NumPy returns no counts, and writes out of bounds
+        tg.bincount(tg.tensor([np.iinfo(np.int64).max]))

@@ -160,6 +160,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     ------
     RuntimeError
         If `input` is no vector of integers from 0 on, or the weights are not as many.
+    MemoryError
+        If there cannot be as many counts.
 
     Examples
     --------
@@ -174,6 +176,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
         raise RuntimeError(
             f"bincount only supports 1-d non-negative integral inputs; got shape {list(x.shape)} of {x.dtype}"
         )
+    if x.size and x.max() >= np.iinfo(np.intp).max:  # one more is the length, of which NumPy makes -2^63 and writes
+        raise MemoryError(f"bincount(): numbers up to {x.max()} need as many counts")
     if weights is None:
         return from_array(np.bincount(x, minlength=minlength))
     given = values_of(weights, "bincount", "weights", 2)
