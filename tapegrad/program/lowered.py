@@ -7,7 +7,8 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from tapegrad.program.fuse import Fused, fuse
-from tapegrad.program.loops import Blocked, Staged, blocked, code_of, one_by_one
+from tapegrad.program.loops import Blocked, blocked, code_of, one_by_one
+from tapegrad.program.loops.driver import Driver
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.pairs import paired
 from tapegrad.program.program import Program
@@ -15,7 +16,7 @@ from tapegrad.program.scan import Scan
 
 __all__ = ["Code", "machine_code"]
 
-Code = Fused | Staged | Blocked
+Code = Fused | Driver | Blocked
 
 _codes: Final[WeakValueDictionary[Hashable, Fused | Blocked]] = WeakValueDictionary()
 

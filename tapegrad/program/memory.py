@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tapegrad.program.loops import Staged
+from tapegrad.program.loops import Replayed, Staged
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.checkpointed import CheckpointedCode
 from tapegrad.program.loops.scans import Scanned
@@ -71,9 +71,10 @@ def memory_of(program: Program) -> Memory:
 
 def _parts(code: Any) -> Iterator[tuple[str, int]]:
     """Yield what loops keep."""
-    if not isinstance(code, Staged):
+    if not isinstance(code, Staged | Replayed):
         return
-    for stage, own in zip(code.stretches, code.codes, strict=True):
+    stretches: Sequence[Any] = code.stretches if isinstance(code, Staged) else [None] * len(code.called)
+    for stage, own in zip(stretches, code.codes if isinstance(code, Staged) else code.called, strict=True):
         if isinstance(stage, Loop):
             for line in stage.outputs:
                 yield "residuals", abs(line.stride) * stage.turns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tapegrad.program.loops.blocked import Blocked, blocked, one_by_one
+from tapegrad.program.loops.replayed import Replayed
 from tapegrad.program.loops.stages import Staged, code_of
 
-__all__ = ["Blocked", "Staged", "blocked", "code_of", "one_by_one"]
+__all__ = ["Blocked", "Replayed", "Staged", "blocked", "code_of", "one_by_one"]

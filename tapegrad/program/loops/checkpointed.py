@@ -59,8 +59,6 @@ class CheckpointedCode(Driver):
         From a program to its code.
     """
 
-    may_fail: Final = True
-
     def __init__(self, program: Program, code_of: Callable[[Program], Any]) -> None:
         (entry,) = program.entries
         self.checkpoints: Checkpointed = entry.attrs["checkpoints"]

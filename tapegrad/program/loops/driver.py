@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from tapegrad.compiler.assembly import marked
+from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.places import ARENA, Ends, Line, Place, Places, ends_of, nbytes_of, with_memory
@@ -19,7 +20,7 @@ from tapegrad.program.native.code import Native
 from tapegrad.program.program import Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["Straight", "driver_text", "linked"]
+__all__ = ["Straight", "declarations", "driver_text", "linked"]
 
 _INLINE: Final = 20_000  # characters of a stage that is a part of the function that calls it
 
@@ -48,7 +49,9 @@ class Driver:
     codes : list of Code
     """
 
+    may_fail: Final = True
     stages: Sequence[int] = ()  # none is shared with other threads
+    scratch_bytes: int
     text: str
     codes: Sequence[Any]
 
@@ -61,6 +64,23 @@ class Driver:
     def imports(self) -> Mapping[str, int]:
         """The addresses of what the stages call, by names."""
         return {name: at for own in self.codes for name, at in own.imports.items()}
+
+    @property
+    def ir(self) -> str:
+        """LLVM's text."""
+        return linked(self.text, self.codes)
+
+    def address(self) -> int:
+        """Return the address of the function, valid for the life of the process."""
+        return address_of_ir("program", self.key, lambda: self.ir, SYMBOL, imports=self.imports)
+
+    def source(self) -> str:
+        """Return what the code computes, as lines to read."""
+        raise NotImplementedError
+
+    def explain(self) -> list[str]:
+        """Return what was done with the program, a line for each decision."""
+        raise NotImplementedError
 
     @functools.cached_property
     def key(self) -> str:
@@ -169,17 +189,21 @@ def driver_text(program: Program, stages: Sequence[Straight | Loop], codes: Sequ
         if target not in places.of(value):
             text.copy(places.of(value)[0], target, nbytes_of(program, value))
     data = [constant_array(f"@table{k}", table) for k, table in enumerate(places.tables)]
-    declared = dict.fromkeys([
+    return "\n".join([
+        *data, *declarations(codes), "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+        f"define i64 @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch, ptr %call, ptr %stops) nounwind {{", "entry:",
+        *text.first, *text.lines, "  ret i64 0", "}", "",
+    ])  # fmt: skip
+
+
+def declarations(codes: Iterable[Code]) -> list[str]:
+    """Return the declarations of the functions of stages."""
+    return list(dict.fromkeys([
         f"declare i64 @{name_of(code)}(ptr, ptr, ptr, ptr, ptr)"
         if code.may_fail
         else f"declare void @{name_of(code)}(ptr, ptr, ptr)"
         for code in codes
-    ])  # fmt: skip
-    return "\n".join([
-        *data, *declared, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
-        f"define i64 @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch, ptr %call, ptr %stops) nounwind {{", "entry:",
-        *text.first, *text.lines, "  ret i64 0", "}", "",
-    ])  # fmt: skip
+    ]))  # fmt: skip
 
 
 def _argument(kind: str, array: str, k: int) -> list[str]:

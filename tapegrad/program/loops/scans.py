@@ -27,8 +27,6 @@ class Scanned(Driver):
         From a program to its code.
     """
 
-    may_fail: Final = True
-
     def __init__(self, program: Program, code_of: Callable[[Program], Any]) -> None:
         (entry,) = program.entries
         self.scan: Scan = entry.attrs["scan"]

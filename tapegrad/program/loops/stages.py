@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Sequence
@@ -9,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse import LIMIT, Fused, fuse
 from tapegrad.program.loops.arena import planned
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
@@ -17,12 +17,13 @@ from tapegrad.program.loops.buffers import Buffers
 from tapegrad.program.loops.checkpointed import CheckpointedCode
 from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut
 from tapegrad.program.loops.deferred import defer
-from tapegrad.program.loops.driver import Driver, Straight, driver_text, linked
+from tapegrad.program.loops.driver import Driver, Straight, driver_text
 from tapegrad.program.loops.find import TURNS, Run, find_runs, runs_between
 from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import Ends, Place, Places, ends_of_body, offset_of_row, place_of_row
+from tapegrad.program.loops.replayed import Replayed, is_replayed
 from tapegrad.program.loops.scans import Scanned
-from tapegrad.program.machine_code import SYMBOL, Refused
+from tapegrad.program.machine_code import Refused
 from tapegrad.program.native import Native
 from tapegrad.program.native.groups import is_cut, without_copies
 from tapegrad.program.pairs import paired
@@ -37,8 +38,6 @@ _TRIALS: Final = 16  # for each run that was found, with fewer turns each time
 class Staged(Driver):
     """A program in stages as machine code; used like `tapegrad.program.fuse.Fused`."""
 
-    may_fail: Final = True
-
     def __init__(
         self,
         program: Program,
@@ -52,15 +51,6 @@ class Staged(Driver):
         self.text = driver_text(program, stages, codes, places)
         self._arena_bytes, self.ends = places.arena_bytes, places.ends
         self.scratch_bytes: int = places.arena_bytes + max([own.scratch_bytes for own in codes], default=0)
-
-    @property
-    def ir(self) -> str:
-        """LLVM's text."""
-        return linked(self.text, self.codes)
-
-    def address(self) -> int:
-        """Return the address of the function, valid for the life of the process."""
-        return address_of_ir("program", self.key, lambda: self.ir, SYMBOL, imports=self.imports)
 
     def source(self) -> str:
         """Return the stages as readable code."""
@@ -83,14 +73,14 @@ class Staged(Driver):
             body = stage.body
             what = f"{len(body.entries)} operations, {len(body.inputs)} inputs, {len(body.outputs)} outputs"
             lines.append(f"a loop of {stage.turns} turns: {what} a turn" if isinstance(stage, Loop) else what)
-            if isinstance(own, Staged):
+            if isinstance(own, Staged | Replayed):
                 lines += [f"    {line}" for line in own.explain()]
         return [*lines, f"{self._arena_bytes} bytes between the stages"]
 
 
 def code_of(
     program: Program, *, in_threads: bool = False, in_loops: bool = False, ends: Ends | None = None
-) -> Fused | Staged:
+) -> Fused | Driver:
     """Return a program as machine code: loops that are found, and stops between what is fused.
 
     Parameters
@@ -123,14 +113,18 @@ def code_of(
     return Staged(program, stages, codes, places)
 
 
-def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool = False) -> Fused | Staged:
-    """Return a program as one stretch, or as several with stops between them."""
+def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool = False) -> Fused | Driver:
+    """Return a program as one stretch, as a table of calls, or as several stretches with stops between them."""
+    reason = "it has operations with code of their own"
     if not is_cut(program, in_loops):
         try:
             most = SCALARS if in_loops else LIMIT
             return fuse(program, in_threads=in_threads, in_brief=in_loops, scalars=most)
-        except Refused:
-            pass
+        except Refused as error:
+            reason = str(error)
+    if is_replayed(program):
+        with contextlib.suppress(Refused):
+            return Replayed(program, reason, _with_turns)
     program = without_copies(program)
     parts, places = cut(program), Places(program)
     stages: list[Straight | Loop] = []
