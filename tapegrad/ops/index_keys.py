@@ -67,17 +67,14 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
         elif kind is slice:
             key.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
         else:
-            if isinstance(item, Tensor):
-                modes.tell("looked", item)
-            array = np.asarray(item._data if isinstance(item, Tensor) else item)
-            if kind is Tensor and array.dtype.name in (("uint8", "int8", "int16") if array.ndim else ("uint8",)):
-                array = _mask_of_bytes(array)
-            if array.dtype == np.bool_:
+            array = _array_of(item)
+            dtype_kind = array.dtype.kind
+            if dtype_kind == "b":
                 arrays += _check_mask(x, key, array).nonzero() if array.ndim else ()
                 key += [ARRAY] * array.ndim if array.ndim else ["true" if array else "false"]
-            elif array.dtype.kind in "iu" and array.ndim == 0:
+            elif dtype_kind in "iu" and array.ndim == 0:
                 key.append(int(array))
-            elif array.dtype.kind in "iu" or (array.size == 0 and kind is not Tensor):  # an empty list is one of floats
+            elif dtype_kind in "iu" or (array.size == 0 and kind is not Tensor):  # an empty list is one of floats
                 arrays.append(array.astype(np.int64))
                 key.append(ARRAY)
             else:
@@ -90,10 +87,11 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
         both = [item for item in key if item is ARRAY or item.__class__ is int]
         arrays = [next(rest) if item is ARRAY else np.array(item) for item in both]
         key = [ARRAY if item.__class__ is int else item for item in key]
-    if any(own.shape != arrays[0].shape for own in arrays):
+    shapes = {array.shape for array in arrays}
+    if len(shapes) > 1:
         try:
-            shape = np.broadcast_shapes(*[own.shape for own in arrays])
-            arrays = [stretched(own, shape) for own in arrays]
+            shape = np.broadcast_shapes(*shapes)
+            arrays = [stretched(array, shape) for array in arrays]
         except ValueError:
             raise IndexError(
                 "shape mismatch: indexing tensors could not be broadcast together with shapes "
@@ -142,6 +140,18 @@ def _n_dims(item: Any) -> int:
     mask = item if isinstance(item, (Tensor, np.ndarray)) else np.asarray(item) if item.__class__ is list else None
     is_mask = mask is not None and (mask.dtype == np.bool_ or (mask.dtype == np.uint8 and isinstance(mask, Tensor)))
     return mask.ndim if is_mask else 1  # type: ignore[union-attr]
+
+
+def _array_of(item: Any) -> np.ndarray:
+    """Return an item of an index as an array; bytes of a tensor are a mask, as in PyTorch."""
+    if not isinstance(item, Tensor):
+        return np.asarray(item)
+    modes.tell("looked", item)
+    array = np.asarray(item._data)
+    is_short = array.dtype.itemsize < 4  # asked first, as NumPy makes the name of a dtype anew each time
+    if is_short and array.dtype.name in (("uint8", "int8", "int16") if array.ndim else ("uint8",)):
+        return _mask_of_bytes(array)
+    return array
 
 
 def _mask_of_bytes(array: np.ndarray) -> np.ndarray:

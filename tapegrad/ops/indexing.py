@@ -229,10 +229,16 @@ def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
         result, plan = compute(op, Bound((x,), {"key": parts}, index_arrays), is_seen=is_seen)
     except IndexError as error:
         raise in_words_of_torch(error, x) from None
-    # The places of a mask are not its elements: compiled code finds no plan by them.
-    if plan is not None and not (isinstance(key, (Tensor, np.ndarray)) and key.dtype == np.bool_):
+    if plan is not None and (not index_arrays or _are_as_given(index_arrays, key)):
         _plans.insert(plan, (input, key), {}, (x,), index_arrays)
     return result  # type: ignore[no-any-return]
+
+
+def _are_as_given(index_arrays: tuple[np.ndarray, ...], key: Any) -> bool:
+    """Whether compiled code would find these arrays in an index: not the places of a mask, nor what was broadcast."""
+    items = key if key.__class__ is tuple else (key,)
+    given = [item.shape for item in items if isinstance(item, (Tensor, np.ndarray))]
+    return given == [array.shape for array in index_arrays]
 
 
 _getitem_seen_later = functools.partial(_getitem_new, is_seen=False)
