@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["LARGEST", "SYMBOL", "Refused", "TooLongError"]
+__all__ = ["LARGEST", "SYMBOL", "MachineCode", "Refused", "TooLongError"]
 
 #: The name of a program's function in its module.
 SYMBOL: Final = "tapegrad_kernel"
@@ -18,3 +18,15 @@ class Refused(Exception):  # noqa: N818  # what a program is, not what went wron
 
 class TooLongError(Refused):
     """A program is too long for one function, whatever its axes are."""
+
+
+class MachineCode:
+    """The base of what runs programs as machine code."""
+
+    stops: Any  # the words of its stops
+
+    def counts(self, n_operations: int) -> str:
+        """Return how the operations of the program run, in a line."""
+        called = len(self.stops)
+        fused = f"{n_operations - called} operations are fused"
+        return f"{fused}, {called} called" if called else fused

@@ -142,9 +142,7 @@ class Runner:
         count, fused = len(self.program.entries), self.fused
         if fused is None:
             return f"{count} operations are not fused: {self.refused}"
-        called = len(fused.stops)
-        head = f"{count - called} operations are fused, {called} called" if called else f"{count} operations are fused"
-        return "\n".join([head, *fused.explain()])
+        return "\n".join([fused.counts(count), *fused.explain()])
 
     def source(self) -> str:
         """Return the program as readable code."""

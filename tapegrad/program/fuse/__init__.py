@@ -25,7 +25,7 @@ from tapegrad.program.fuse.schedule import Phase, arrange, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.fuse.vectors import on_vectors
-from tapegrad.program.machine_code import SYMBOL, Refused, TooLongError
+from tapegrad.program.machine_code import SYMBOL, MachineCode, Refused, TooLongError
 from tapegrad.program.program import Entry, Program
 
 __all__ = ["LIMIT", "Fused", "Refused", "fuse"]
@@ -41,7 +41,7 @@ _SHARED: Final = 4096  # elements along an axis from which on threads may share 
 _NESTS: Final = 200  # of a program: LLVM takes a millisecond for each, and more than that for more
 
 
-class Fused:
+class Fused(MachineCode):
     """A program as machine code: ``void f(char **inputs, char **outputs, char *scratch)``.
 
     Attributes

@@ -23,7 +23,7 @@ from tapegrad.program.loops.find import find_runs
 from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of
 from tapegrad.program.loops.stages import stages_of
-from tapegrad.program.machine_code import SYMBOL
+from tapegrad.program.machine_code import SYMBOL, MachineCode
 from tapegrad.program.program import Program
 
 __all__ = ["Blocked", "blocked", "one_by_one"]
@@ -33,7 +33,7 @@ _ON_STACK: Final = 1 << 18  # bytes of an arena; each thread has its own
 _MANY: Final = 1 << 18  # operations of all blocks, from which on threads share them
 
 
-class Blocked:
+class Blocked(MachineCode):
     """A batch as machine code, a loop over blocks; used like `tapegrad.program.fuse.Fused`.
 
     Parameters
@@ -54,7 +54,7 @@ class Blocked:
     """
 
     may_fail: Final = False
-    stops: Final[Sequence[np.ndarray]] = ()
+    stops: Sequence[np.ndarray] = ()
 
     def __init__(
         self, whole: Program, batch: Batch, size: int, items: int, text: str, stages: Sequence[Fused],

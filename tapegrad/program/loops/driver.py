@@ -15,7 +15,7 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.places import ARENA, Ends, Line, Place, Places, ends_of, nbytes_of, with_memory
-from tapegrad.program.machine_code import SYMBOL
+from tapegrad.program.machine_code import SYMBOL, MachineCode
 from tapegrad.program.native.code import Native
 from tapegrad.program.program import Program
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -39,7 +39,7 @@ class Code(Protocol):
     def source(self) -> str: ...
 
 
-class Driver:
+class Driver(MachineCode):
     """Code that calls the code of stages.
 
     Attributes

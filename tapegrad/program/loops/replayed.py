@@ -88,6 +88,10 @@ class Replayed(Driver):
         """Return the operations as lines."""
         return str(self._program)
 
+    def counts(self, n_operations: int) -> str:
+        """Return how the operations of the program run, in a line."""
+        return f"{n_operations} operations are replayed"
+
     def explain(self) -> list[str]:
         """Return what was done with the program."""
         lines = [f"replayed: {len(self.called)} calls of {len(self.codes)} functions, as {self._reason}"]
