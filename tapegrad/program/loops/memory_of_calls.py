@@ -86,10 +86,11 @@ class Memory:
         """Return memory: what was used last, as that is in the cache."""
         nbytes = _room(nbytes_of(self.program, number))
         found = idle.get(nbytes)
-        if found:
-            return 0, found.pop()
-        self.arena_bytes += nbytes
-        return 0, self.arena_bytes - nbytes
+        offset = found.pop() if found else _part(nbytes, idle)
+        if offset is None:
+            offset = self.arena_bytes
+            self.arena_bytes += nbytes
+        return 0, offset
 
     def _owner(self, number: int) -> tuple[int, int]:
         """Return in whose memory a value stands, and at which byte."""
@@ -125,3 +126,23 @@ class Memory:
 
 def _room(nbytes: int) -> int:
     return max(-(-nbytes // _ALIGNMENT), 1) * _ALIGNMENT
+
+
+def _part(nbytes: int, idle: dict[int, list[int]]) -> int | None:
+    """Take memory from the smallest block that has enough, neighbours as one; return its offset, None if there is none."""
+    blocks: list[tuple[int, int]] = []
+    for offset, size in sorted((offset, size) for size, offsets in idle.items() for offset in offsets):
+        if blocks and sum(blocks[-1]) == offset:
+            offset, size = blocks[-1][0], blocks.pop()[1] + size
+        blocks.append((offset, size))
+    chosen = min((block for block in blocks if block[1] >= nbytes), key=lambda block: block[1], default=None)
+    if chosen is None:
+        return None
+    blocks.remove(chosen)
+    offset, size = chosen
+    if size > nbytes:
+        blocks.append((offset + nbytes, size - nbytes))
+    idle.clear()
+    for start, length in blocks:
+        idle.setdefault(length, []).append(start)
+    return offset
