@@ -224,9 +224,9 @@ def test_arguments_are_told_apart():
             (1, False),
             ((0, 1), True),
             ((1, 0), False),
-            (-1, 0),
+            (-1, False),
         ]:
-            expected = data.sum(dim, keepdims=bool(keepdim))
+            expected = data.sum(dim, keepdims=keepdim)
             for result in (x.sum(dim, keepdim), x.sum(dim=dim, keepdim=keepdim), x.sum(dim, keepdim=keepdim)):
                 np.testing.assert_array_equal(result.detach().numpy(), expected)
         for shape in [(4, 6), (6, 4), (-1,), (2, 12), (24,), (1, 24)]:
@@ -234,6 +234,8 @@ def test_arguments_are_told_apart():
             assert x.reshape(list(shape)).shape == data.reshape(shape).shape
         with pytest.raises(RuntimeError, match="is invalid for input of size 24"):
             x.reshape(5, 5)
+        with pytest.raises(TypeError, match="must be bool, not int"):
+            x.sum(-1, 0)  # which equals False
         with pytest.raises(TypeError):
             x.sum(0, False, 3)
         with pytest.raises(TypeError):

@@ -161,7 +161,7 @@ OURS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "integers drawn as others": (lambda: tg.rand_like(tg.ones(2).long()), RuntimeError, "rand_like() draws floating"),
     "no generator": (lambda: tg.randn(2, generator=1), TypeError, "expected a Generator, but got int"),
     "sum of some": (lambda: np.var(tg.ones(3), where=np.ones(3, bool)), TypeError, "...where="),
-    "another order": (lambda: np.reshape(tg.ones(2, 2), (4,), order="F"), TypeError, "np.reshape...order='F'"),
+    "another order": (lambda: np.reshape(tg.ones(2, 2), (4,), order="A"), TypeError, "np.reshape...order='A'"),
     "slope of class weights": (lambda: _smoothed(tg, weight=tg.ones(3, requires_grad=True)), RuntimeError,
                                "the derivative for 'weight' is not implemented"),
     "less than not smooth": (lambda: _smoothed(tg, label_smoothing=-0.5), RuntimeError, "label_smoothing must be"),

@@ -132,7 +132,7 @@ told = []
 first = tg.warmup(["neg", "neg"], [tg.float64, "float64"], progress=lambda *args: told.append(args))
 assert told == [(1, 2, "the machinery float64"), (2, 2, "neg float64")]
 folder = os.environ["TAPEGRAD_CACHE_DIR"]
-files = list(os.scandir(folder))
+files = [entry for entry in os.scandir(folder) if entry.name.endswith(".o")]
 assert first.compiled == len(files) > 5
 assert (first.found, first.folder) == (0, folder)
 assert first.nbytes == sum(entry.stat().st_size for entry in files)

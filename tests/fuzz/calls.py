@@ -795,6 +795,7 @@ NOT_CALLED: dict[str, str] = {
         ["amp", "autocast", "jit", "version", "float16", "bfloat16", "half"], "tests/test_names_of_torch.py compares it"
     ),
     "distributions": "tests/test_distributions.py compares them",
+    "masked": "tests/test_opinfo.py compares its functions on PyTorch's samples",
     **dict.fromkeys(["svd_lowrank", "pca_lowrank"], "other numbers for the same seed"),
     **dict.fromkeys(
         [
