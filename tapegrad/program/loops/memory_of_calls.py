@@ -129,7 +129,7 @@ def _room(nbytes: int) -> int:
 
 
 def _part(nbytes: int, idle: dict[int, list[int]]) -> int | None:
-    """Take memory from the smallest block that has enough, neighbours as one; return its offset, None if there is none."""
+    """Take memory of the smallest block that has enough, neighbours as one; return its offset, None without one."""
     blocks: list[tuple[int, int]] = []
     for offset, size in sorted((offset, size) for size, offsets in idle.items() for offset in offsets):
         if blocks and sum(blocks[-1]) == offset:
