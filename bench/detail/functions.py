@@ -17,7 +17,7 @@ DTYPES = ("float64", "float32")
 BETWEEN = {"log": (0.1, 3), "log1p": (0.1, 3), "sqrt": (0.1, 3), "rsqrt": (0.1, 3), "logit": (0.1, 0.9)}
 
 
-WITHOUT_TORCH = ("trigamma",)  # a case of its polygamma
+WITHOUT_TORCH = ("trigamma", "bessel_i2", "bessel_i2e")  # a case of its polygamma; not in PyTorch
 
 
 def functions() -> dict[str, Any]:

@@ -260,6 +260,7 @@ GRADIENTS = (
     Slope(
         r"ldexp", _any(lambda x: x > 127), "2 to a power that overflows: it multiplies a sum, in PyTorch what is summed"
     ),
+    Slope(r"\b(modified_bessel_)?i[01]_?\(", _any(np.isinf), "infinite; PyTorch has nan"),
     Slope(r"logsumexp", _any(np.isneginf), "of -inf alone; PyTorch has nan"),
     Slope(r"var\(", _any(lambda x: abs(x) > 1e8), "second derivatives of large numbers cancel but for rounding"),
     Slope(r"multi(label)?_margin_loss", _nan, "of nan that of the sum, as of relu; PyTorch has 0", infinite=True),
