@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.kernels.indexed import ARRAY
+from tapegrad.ops.index_keys import plain_items
 from tapegrad.ops.table.op import xp
 
 X = np.arange(12.0).reshape(4, 3) + 1
@@ -139,3 +141,43 @@ def test_indices_that_users_get(order: str) -> None:
     np.asarray(indices._data)[...] = 2**40
     values.sum().backward()
     assert x.grad.shape == (4, 3)
+
+
+# Ways to write an index -----------------------------------------------------------------------------------------------
+
+ROWS, COLUMNS = np.array([0, 2]), np.array([1, 0, 2])
+WAYS = {
+    "a list": ([0, 2],),
+    "int32": (np.array([0, 2], np.int32),),
+    "a column": (np.array([[0, 1], [2, 1]])[:, 0],),
+    "lists": ([0, 2], [1, 0]),
+    "broadcast": (ROWS[:, None], COLUMNS),
+    "an int and an array": (1, COLUMNS),
+    "a number of NumPy and a list": (np.int64(1), [1, 0, 2]),
+    "an array and an int": (ROWS, -1),
+    "a mask": (np.array([True, False, True, False]),),
+    "a mask of two dimensions": (X % 2 == 0,),
+    "a mask and an int": (np.array([True, False, True, False]), 1),
+    "a number of NumPy": (np.int64(-2),),
+    "a number of NumPy in a slice": (slice(np.int64(1), np.int32(3)), slice(None, None, np.int8(2))),
+    "a tensor of one number": (tg.tensor(1),),
+    "a flag and an array": (True, ROWS),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_to_write_an_index_is_found_in_the_form_of_its_plan(way: str) -> None:
+    key = WAYS[way] if len(WAYS[way]) > 1 else WAYS[way][0]
+    plain = plain_items(tg.tensor(X), WAYS[way])
+    again = plain_items(tg.tensor(X), plain)
+    assert len(again) == len(plain)
+    assert all(map(operator.is_, again, plain))  # else a call would not end
+    numbers = tuple(item.numpy() if isinstance(item, tg.Tensor) else item for item in WAYS[way])
+    for _ in range(3):  # a plan is made, found by Python, found by compiled code
+        x = tg.tensor(X, requires_grad=True)
+        chosen = x[key]
+        np.testing.assert_array_equal(chosen.detach(), X[numbers])
+        (chosen * chosen).sum().backward()
+        expected = np.zeros_like(X)
+        np.add.at(expected, numbers, 2 * X[numbers])
+        np.testing.assert_array_equal(x.grad, expected)

@@ -24,7 +24,9 @@ from tapegrad.tensor import Tensor
 WHOLE: Final = (None, None, None)
 # Single bools by name: as True and False they would equal 1 and 0.
 FLAGS: Final[dict[Any, Any]] = {"true": np.True_, "false": np.False_}
+_NAMES: Final = {bool(flag): name for name, flag in FLAGS.items()}
 COPIES: Final = (ARRAY, *FLAGS)
+_ARRAYS: Final = (np.ndarray, TracedIndices)
 Key = tuple[Any, ...]
 
 
@@ -50,55 +52,78 @@ def numpy_index(key: Key, index_arrays: tuple[np.ndarray, ...] = ()) -> tuple[An
     return tuple(index)
 
 
-def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, ...]]:
-    """Return the key of an index, and copies of its arrays: later changes of the user's do not matter."""
-    key: list[Any] = []
-    arrays: list[Any] = []  # or `TracedIndices`
+def plain_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the items of an index in the form in which compiled code finds plans for them.
+
+    They are ints, slices of ints, None, Ellipsis, bools of NumPy, and contiguous arrays of int64, all of one shape and
+    with no int beside them. A mask becomes the places of its elements. What is plain already stays the same object.
+    """
+    plain: list[Any] = []
     items = tuple([_joined(item) if item.__class__ is list else item for item in items])
     for place, item in enumerate(items):
         kind = item.__class__
         if kind is int:
-            key.append(_in_range(item))
-        elif item is None or item is Ellipsis:
-            key.append(item)
-        elif isinstance(item, Tensor) and item.is_traced and item.dtype.kind in "iu":
-            arrays.append(_of_traced(x, items, place))
-            key.append(ARRAY)
+            plain.append(_in_range(item))
         elif kind is slice:
-            key.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
+            plain.append(_plain_slice(item))
+        elif item is None or item is Ellipsis:
+            plain.append(item)
+        elif isinstance(item, Tensor) and item.is_traced and item.dtype.kind in "iu":
+            plain.append(_of_traced(x, items, place))
         else:
-            array = _array_of(item)
-            dtype_kind = array.dtype.kind
-            if dtype_kind == "b":
-                arrays += _check_mask(x, key, array).nonzero() if array.ndim else ()
-                key += [ARRAY] * array.ndim if array.ndim else ["true" if array else "false"]
-            elif dtype_kind in "iu" and array.ndim == 0:
-                key.append(int(array))
-            elif dtype_kind in "iu" or (array.size == 0 and kind is not Tensor):  # an empty list is one of floats
-                arrays.append(array.astype(np.int64))
-                key.append(ARRAY)
-            else:
-                raise IndexError(
-                    "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-                    f"(got {type(item).__name__}); arrays must be of integers or bool, this is of dtype {array.dtype}"
-                )
-    if arrays and int in map(type, key):  # beside arrays, an int is an array without dimensions
-        rest = iter(arrays)
-        both = [item for item in key if item is ARRAY or item.__class__ is int]
-        arrays = [next(rest) if item is ARRAY else np.array(item) for item in both]
-        key = [ARRAY if item.__class__ is int else item for item in key]
-    shapes = {array.shape for array in arrays}
-    if len(shapes) > 1:
-        try:
-            shape = np.broadcast_shapes(*shapes)
-            arrays = [stretched(array, shape) for array in arrays]
-        except ValueError:
-            raise IndexError(
-                "shape mismatch: indexing tensors could not be broadcast together with shapes "
-                + ", ".join(str(list(array.shape)) for array in arrays)
-            ) from None
-    index_arrays: Any = [own if isinstance(own, TracedIndices) else np.asarray(own, order="C") for own in arrays]
-    return tuple(key), tuple(index_arrays)
+            plain += _plain_arrays(x, plain, item)
+    shapes = {item.shape for item in plain if isinstance(item, _ARRAYS)}
+    if not shapes or (len(shapes) == 1 and int not in map(type, plain)):
+        return tuple(plain)
+    try:
+        shape = np.broadcast_shapes(*shapes) if len(shapes) > 1 else next(iter(shapes))
+    except ValueError:
+        raise IndexError(
+            "shape mismatch: indexing tensors could not be broadcast together with shapes "
+            + ", ".join(str(list(item.shape)) for item in plain if isinstance(item, _ARRAYS))
+        ) from None
+    # Beside arrays, an int is an array without dimensions.
+    return tuple([stretched(item, shape) if isinstance(item, (int, *_ARRAYS)) else item for item in plain])
+
+
+def key_of(plain: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, ...]]:
+    """Return the key of plain items, and copies of their arrays: later changes of the user's do not matter."""
+    key: list[Any] = []
+    arrays: list[Any] = []  # or `TracedIndices`
+    for item in plain:
+        if isinstance(item, _ARRAYS):
+            arrays.append(item if isinstance(item, TracedIndices) else item.copy())
+            key.append(ARRAY)
+        elif item.__class__ is slice:
+            key.append((item.start, item.stop, item.step))
+        else:
+            key.append(_NAMES[bool(item)] if item.__class__ is np.bool_ else item)
+    return tuple(key), tuple(arrays)
+
+
+def _plain_slice(item: slice) -> slice:
+    bounds = start, stop, step = _bound(item.start), _bound(item.stop), _bound(item.step)
+    same = start is item.start and stop is item.stop and step is item.step
+    return item if same else slice(*bounds)
+
+
+def _plain_arrays(x: Tensor, before: list[Any], item: Any) -> list[Any]:
+    """Return what stands for an array, or for a number of NumPy's, in `plain_items`."""
+    array = _array_of(item)
+    kind = array.dtype.kind
+    if kind == "b":
+        if not array.ndim:
+            return [np.bool_(array)]
+        return [np.ascontiguousarray(places) for places in _check_mask(x, before, array).nonzero()]
+    if kind in "iu" and array.ndim == 0:
+        return [int(array)]
+    if kind in "iu" or (array.size == 0 and item.__class__ is not Tensor):  # an empty list is one of floats
+        is_plain = array.dtype == np.int64 and array.flags.c_contiguous
+        return [array if is_plain else np.array(array, np.int64, order="C")]
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+        f"(got {type(item).__name__}); arrays must be of integers or bool, this is of dtype {array.dtype}"
+    )
 
 
 def _joined(items: list[Any]) -> Any:
@@ -182,9 +207,9 @@ def _in_range(index: int) -> int:
     return min(max(index, -sys.maxsize - 1), sys.maxsize)
 
 
-def _check_mask(x: Tensor, key: list[Any], mask: np.ndarray) -> np.ndarray:
-    if Ellipsis not in key:
-        first = sum(item is not None for item in key)
+def _check_mask(x: Tensor, before: list[Any], mask: np.ndarray) -> np.ndarray:
+    if all(item is not Ellipsis for item in before):
+        first = sum(item is not None and item.__class__ is not np.bool_ for item in before)
         own = x.shape[first : first + mask.ndim]
         for dim, (length, needed) in enumerate(zip(mask.shape, own, strict=False)):
             if length != needed:

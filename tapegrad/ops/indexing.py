@@ -18,10 +18,11 @@ from tapegrad.ops.index_keys import (
     FLAGS,
     WHOLE,
     Key,
-    encode_items,
     in_words_of_torch,
     index_arrays_of,
+    key_of,
     numpy_index,
+    plain_items,
 )
 from tapegrad.ops.table.gateway import apply, as_operand, call_intercepted, call_traced, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
@@ -216,8 +217,12 @@ def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
         return found  # type: ignore[no-any-return]
     x = as_operand(input, "getitem", "input", 1)
     x._array()
-    parts, index_arrays = encode_items(x, key if key.__class__ is tuple else (key,))
+    items = key if key.__class__ is tuple else (key,)
     try:
+        plain = plain_items(x, items)
+        if is_seen and (len(plain) != len(items) or any(map(operator.is_not, plain, items))):
+            return _plans.call(input, plain if len(plain) > 1 else plain[0])
+        parts, index_arrays = key_of(plain)
         if index_arrays and len(parts) > 1:
             # Where there is no kernel, slices and new dimensions first, as a view; so the arrays meet whole dimensions.
             basic = tuple(WHOLE if item is ARRAY else item for item in parts if item not in FLAGS)
@@ -229,16 +234,9 @@ def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
         result, plan = compute(op, Bound((x,), {"key": parts}, index_arrays), is_seen=is_seen)
     except IndexError as error:
         raise in_words_of_torch(error, x) from None
-    if plan is not None and (not index_arrays or _are_as_given(index_arrays, key)):
+    if plan is not None:
         _plans.insert(plan, (input, key), {}, (x,), index_arrays)
     return result  # type: ignore[no-any-return]
-
-
-def _are_as_given(index_arrays: tuple[np.ndarray, ...], key: Any) -> bool:
-    """Whether compiled code would find these arrays in an index: not the places of a mask, nor what was broadcast."""
-    items = key if key.__class__ is tuple else (key,)
-    given = [item.shape for item in items if isinstance(item, (Tensor, np.ndarray))]
-    return given == [array.shape for array in index_arrays]
 
 
 _getitem_seen_later = functools.partial(_getitem_new, is_seen=False)
