@@ -7,12 +7,12 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, Self, TypeVar, overload
 
-from tapegrad.runtime.locks import in_child, module_lock
+from tapegrad.runtime.locks import in_child
 
+_new: Final = object.__new__  # half the time of `cls.__new__`, which goes through a wrapper
 F = TypeVar("F", bound=Callable[..., Any])
 
 # The mode word, which compiled code reads once a call. The lower half counts the threads that do not record: while it
@@ -30,10 +30,19 @@ mode = ctypes.c_int64(0)
 
 Interceptor = Callable[..., Any]
 
-_local = threading.local()
-_lock = module_lock()
+
+class _Local(threading.local):
+    enabled = True
+    interceptor: Interceptor | None = None
+
+
+# CPython switches threads, and calls signal handlers, where code calls or jumps back. Statements that belong together
+# contain neither, and need no lock: the thread's value, then its part of the mode word.
+_local: Final = _Local()
 #: Whether this thread records, for when the mode word says that some thread does not. It runs no Python code.
-is_enabled_here: Final[Callable[[], bool]] = functools.partial(getattr, _local, "enabled", True)
+is_enabled_here: Final[Callable[[], bool]] = functools.partial(getattr, _local, "enabled")
+#: The function that intercepts this thread's operations, None if there is none; it runs no Python code.
+interceptor_here: Final[Callable[[], Interceptor | None]] = functools.partial(getattr, _local, "interceptor")
 
 
 def is_grad_enabled() -> bool:
@@ -51,11 +60,9 @@ def is_grad_enabled() -> bool:
 
 def switch(enabled: bool) -> None:
     """Let this thread record, or not: what is behind `no_grad` and its kin, which restore the mode before."""
-    with _lock:
-        difference = int(is_enabled_here()) - int(enabled)
-        # No call stands between the two: a signal handler that raises there would leave one done and not the other.
+    if _local.enabled is not enabled:
         _local.enabled = enabled
-        mode.value += difference
+        mode.value += -1 if enabled else 1
 
 
 def pause() -> None:
@@ -64,35 +71,30 @@ def pause() -> None:
     A signal handler may raise behind every call. So ask `is_grad_enabled` before a ``try``, call this in it, and
     `resume` at its end.
     """
-    with _lock:
-        _local.enabled = False  # no call before the next statement, as in `switch`
-        mode.value += 1
+    _local.enabled = False
+    mode.value += 1
 
 
 def resume() -> None:
     """Let this thread record, whether `pause` was called or not."""
-    with _lock:
-        if not is_enabled_here():
-            _local.enabled = True
-            mode.value -= 1
+    if not _local.enabled:
+        _local.enabled = True
+        mode.value -= 1
 
 
 def note_write() -> None:
     """Let the recording path look for stale views from now on."""
-    if not mode.value & WRITES_NOTED:
-        with _lock:
-            mode.value |= WRITES_NOTED
+    mode.value |= WRITES_NOTED
 
 
 def note_pass_mode() -> None:
     """Let passes look at the modes of `tapegrad.pass_modes` from now on."""
-    with _lock:
-        mode.value |= PASS_MODES
+    mode.value |= PASS_MODES
 
 
 def interceptor() -> Interceptor | None:
     """Return the function that intercepts this thread's operations, None if there is none."""
-    return getattr(_local, "interceptor", None) if mode.value & INTERCEPTORS else None
+    return _local.interceptor if mode.value & INTERCEPTORS else None
 
 
 def tracer() -> Any:
@@ -108,14 +110,14 @@ def is_traced() -> bool:
 
 def around_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Let the interceptor call a function of an op if it serves whole calls; return NotImplemented if it does not."""
-    around = getattr(getattr(_local, "interceptor", None), "around", None)
+    around = getattr(_local.interceptor, "around", None)
     return NotImplemented if around is None else around(function, args, kwargs)
 
 
 def tell(event: str, *about: Any) -> None:
     """Call the interceptor's method of this name, if it has one: what happens beside operations."""
     if mode.value & INTERCEPTORS:
-        told = getattr(_local.interceptor, event, None) if hasattr(_local, "interceptor") else None
+        told = getattr(_local.interceptor, event, None)
         if told is not None:
             told(*about)
 
@@ -135,7 +137,7 @@ class intercept:
         self.before: list[Interceptor | None] = []
 
     def __enter__(self) -> None:
-        before = getattr(_local, "interceptor", None)
+        before = _local.interceptor
         try:
             self.before.append(before)
             set_interceptor(self.function)
@@ -155,18 +157,20 @@ class intercept:
 
 def set_interceptor(function: Interceptor | None) -> None:
     """Let a function intercept this thread's operations, or none: what is behind `intercept`."""
-    with _lock:
-        before = getattr(_local, "interceptor", None)
-        difference = int(function is not None) - int(before is not None)
-        _local.interceptor = function  # no call before the next statement, as in `switch`
-        mode.value += INTERCEPTED * difference
+    before = _local.interceptor
+    _local.interceptor = function
+    if before is None:
+        if function is not None:
+            mode.value += INTERCEPTED
+    elif function is None:
+        mode.value -= INTERCEPTED
 
 
 class uninterrupted:
     """Compute operations as usual in a ``with`` block, without the interceptor."""
 
     def __enter__(self) -> None:
-        self.before = getattr(_local, "interceptor", None)
+        self.before = _local.interceptor
         set_interceptor(None)
 
     def __exit__(self, *_: object) -> None:
@@ -174,7 +178,7 @@ class uninterrupted:
 
 
 def _forget_other_threads() -> None:
-    intercepted = getattr(_local, "interceptor", None) is not None
+    intercepted = _local.interceptor is not None
     mode.value = int(not is_enabled_here()) + INTERCEPTED * int(intercepted)
 
 
@@ -184,37 +188,41 @@ in_child(_forget_other_threads)
 class _Mode:
     """A grad mode as a context manager, and as a decorator of functions and generators."""
 
-    def __init__(self, mode: bool) -> None:
-        self.mode = mode
-        self.before: list[bool] = []
+    mode: bool
+    before: list[bool]
+
+    @overload
+    def __new__(cls) -> Self: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
+    def __new__(cls, function: F | None = None) -> Any:
+        if function is not None:
+            return decorated(function, cls)
+        self = _new(cls)
+        self.before = []
+        return self
 
     def __enter__(self) -> None:
-        before = is_enabled_here()
-        try:
-            self.before.append(before)
-            if before is not self.mode:
-                (pause if before else resume)()
-        except BaseException:  # a signal handler raised: `__exit__` will not be called
-            switch(before)
-            raise
+        before = _local.enabled
+        self.before.append(before)  # the last call: a signal handler that raises behind it has changed nothing
+        if before is not self.mode:
+            _local.enabled = self.mode
+            mode.value += 1 if before else -1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         before = self.before[-1]
-        try:
-            if is_enabled_here() is not before:
-                (resume if before else pause)()
-            self.before.pop()
-        except BaseException:
-            switch(before)
-            raise
+        if _local.enabled is not before:
+            _local.enabled = before
+            mode.value += -1 if before else 1
+        del self.before[-1]
 
     def __call__(self, function: F) -> F:
-        return decorated(function, functools.partial(_Mode, self.mode))
+        return decorated(function, enable_grad if self.mode else no_grad)
 
 
-def decorated(function: F, context: Callable[[], AbstractContextManager[Any]]) -> F:
+def decorated(function: F, context: Callable[[], Any]) -> F:
     """Return a function, or a generator function, whose code runs in a mode, which `context` makes anew."""
     if inspect.isgeneratorfunction(function):
 
@@ -266,17 +274,7 @@ class no_grad(_Mode):
     False
     """
 
-    @overload
-    def __new__(cls) -> no_grad: ...
-    @overload
-    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
-    def __new__(cls, function: F | None = None) -> Any:
-        if function is not None:
-            return decorated(function, functools.partial(_Mode, False))
-        return object.__new__(cls)
-
-    def __init__(self) -> None:
-        self.mode, self.before = False, []
+    mode = False
 
 
 class enable_grad(_Mode):
@@ -292,17 +290,7 @@ class enable_grad(_Mode):
     True
     """
 
-    @overload
-    def __new__(cls) -> enable_grad: ...
-    @overload
-    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
-    def __new__(cls, function: F | None = None) -> Any:
-        if function is not None:
-            return decorated(function, functools.partial(_Mode, True))
-        return object.__new__(cls)
-
-    def __init__(self) -> None:
-        self.mode, self.before = True, []
+    mode = True
 
 
 class set_grad_enabled(_Mode):
@@ -320,10 +308,13 @@ class set_grad_enabled(_Mode):
     False
     """
 
-    def __init__(self, mode: bool) -> None:
-        super().__init__(mode)
-        self.before.append(is_grad_enabled())
-        switch(mode)
+    def __new__(cls, mode: bool) -> Self:
+        self = _new(cls)
+        before = _local.enabled
+        self.mode, self.before = bool(mode), [before]
+        if before is not self.mode:
+            switch(self.mode)
+        return self
 
     def __enter__(self) -> None:
         if not self.before:

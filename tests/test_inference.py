@@ -5,6 +5,8 @@ import threading
 import pytest
 
 import tapegrad as tg
+from tapegrad.modes import intercept
+from tapegrad.recording.marking import Marking
 
 
 def leaf(T, *values):
@@ -29,6 +31,49 @@ def test_results_are_marked(T):
     assert not (y * 2).is_inference()
     assert not y.clone().is_inference()
     assert not (x * 2).is_inference()
+
+
+def test_compiled_code_marks_what_it_knows(monkeypatch):
+    x = leaf(tg, 1.0, 2.0)
+    functions = (lambda x: x * 2, lambda x: tg.cat([x, x]), lambda x: (x + 1)[0], lambda x: tg.exp(x).sum())
+
+    def work():
+        with tg.inference_mode():
+            return [function(x).is_inference() for function in functions]
+
+    marks = [work() for _ in range(3)]
+
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(Marking, "around", refuse)
+    monkeypatch.setattr(Marking, "__call__", refuse)
+    assert work() == marks[0] == [True] * len(functions)
+    with intercept(lambda op, bound: "seen"):  # another interceptor sees the call, also within the mode
+        assert x * 2 == "seen"
+    with tg.inference_mode(), intercept(lambda op, bound: "seen"):
+        assert x * 2 == "seen"
+
+
+def test_another_threads_inference_mode_marks_nothing_here():
+    x, entered, leave = leaf(tg, 1.0, 2.0), threading.Event(), threading.Event()
+
+    def other():
+        with tg.inference_mode():
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    entered.wait(10)
+    try:
+        for _ in range(3):
+            y = x * 3
+            assert y.requires_grad
+            assert not y.is_inference()
+    finally:
+        leave.set()
+        thread.join()
 
 
 def test_new_tensors_are_marked(T):

@@ -148,7 +148,7 @@ def test_a_mode_is_left_whenever_an_interrupt_comes():
         assert tg.is_grad_enabled(), f"moment {number} of {moments.passed}"
         if moments.passed < number:
             break
-    assert number > 30
+    assert number > 5
 
 
 def test_an_interrupt_while_llvm_links(monkeypatch):

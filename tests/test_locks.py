@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import modes
 from tapegrad.autograd import run
 from tapegrad.compiler import cache
 from tapegrad.forward import ufuncs
@@ -63,16 +62,6 @@ def compiled():
     return lambda: cache.address_of("locked", kernel)
 
 
-def first_write():
-    modes.mode.value &= ~modes.WRITES_NOTED
-    return modes.note_write
-
-
-def enter(mode):
-    with mode:
-        pass
-
-
 ONE = tg.ones(1)
 tg.sin(ONE)
 SIN = op_table["sin"].plans
@@ -93,9 +82,6 @@ GUARDED = {
     "limit of buffers": (pool._lock, lambda: lambda: tg.set_cache_limit(pool._sizes["limit"])),
     "buffers in use": (pool._lock, lambda: tg.memory_allocated),
     "all buffers": (pool._lock, lambda: tg.memory_reserved),
-    "recording": (modes._lock, lambda: lambda: enter(tg.no_grad())),
-    "interceptors": (modes._lock, lambda: lambda: enter(modes.intercept(print))),
-    "writes": (modes._lock, first_write),
     "gradients": (run._grads, leaf_with_gradient),
     "kernels": (cache._lock, compiled),
     "LLVM": (cache._llvm, compiled),

@@ -213,6 +213,8 @@ def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
     if interceptor is not None:
         found: Any = call_traced(interceptor, _plans, (input, key))
         if found is None:
+            found = modes.around_call(_plans.call, (input, key), {})
+        if found is NotImplemented:
             found = call_intercepted(interceptor, _plans, _getitem_seen_later, (input, key), {})
         return found  # type: ignore[no-any-return]
     x = as_operand(input, "getitem", "input", 1)

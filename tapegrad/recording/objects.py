@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.recording.marking import Marking, mark
 from tapegrad.recording.native import decref, incref, keep_forever, new_object
 from tapegrad.recording.plan import Plan
 from tapegrad.runtime import pool
@@ -17,7 +18,7 @@ from tapegrad.runtime.memory import watch, watch_forever
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type, new_array_function
 from tapegrad.runtime.structs import WORD, Struct, sizeof, slot
 from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
-from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
+from tapegrad.tape.layout import FLOAT, INTEGER, InferenceLayout, Layout, layout_of
 from tapegrad.tape.views import UNRECORDED, renewed
 from tapegrad.tensor import Tensor, from_array
 
@@ -38,11 +39,18 @@ class LayoutObject(Object, of=Layout):
 
     plain: LayoutObject = slot("_plain")  # None if the layout itself is plain
     tracked: Object = slot("_tracked")  # None, or a weak reference to the tracked form
+    inference: LayoutObject = slot("_inference")  # 0 until a result in inference mode has it
     shape: Object = slot("shape")
     dtype: Object = slot("dtype")
     contiguous: Object = slot("contiguous")
     nbytes: Object = slot("nbytes")
     inline: Object = slot("inline")
+
+
+class MarkingObject(Object, of=Marking):
+    """The interceptor of inference mode."""
+
+    outer: Object = slot("outer")
 
 
 class LeafObject(Object, of=Leaf):
@@ -95,6 +103,8 @@ class Runtime(Struct):
     tuple_type: Type
     slice_type: Type
     index_error: Type
+    marking_type: Type
+    inference_layout_type: Type
     # Constants.
     none: Object
     true: Object
@@ -108,6 +118,8 @@ class Runtime(Struct):
     recorder: RecorderObject
     next_page: Object
     is_enabled_here: Object
+    interceptor_here: Object
+    mark: Object
     renew_view: Object
     layout_of_array: Object
     copy_array: Object
@@ -128,6 +140,8 @@ _OBJECTS: Final[Mapping[str, object]] = {
     "tuple_type": tuple,
     "slice_type": slice,
     "index_error": IndexError,
+    "marking_type": Marking,
+    "inference_layout_type": InferenceLayout,
     "none": None,
     "true": True,
     "false": False,
@@ -138,6 +152,8 @@ _OBJECTS: Final[Mapping[str, object]] = {
     "recorder": recorder,
     "next_page": recorder.turn,
     "is_enabled_here": modes.is_enabled_here,
+    "interceptor_here": modes.interceptor_here,
+    "mark": mark,
     "renew_view": renewed,
     "layout_of_array": layout_of,
     "copy_array": np.ndarray.copy,

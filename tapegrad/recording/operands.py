@@ -14,7 +14,7 @@ from tapegrad.recording.keys import (
     OpFields,
 )
 from tapegrad.recording.native import as_float, decref, incref, integer, vectorcall
-from tapegrad.recording.objects import LayoutObject, Runtime, TensorObject, is_tensor, plain_layout
+from tapegrad.recording.objects import LayoutObject, MarkingObject, Runtime, TensorObject, is_tensor, plain_layout
 from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct, embedded, sizeof
 from tapegrad.tape.entries import SLOT
@@ -23,7 +23,7 @@ from tapegrad.tape.structs import PAGE_BYTES, Entry, PageHead
 # Statuses, in place of positive lengths and layouts: Python serves the call; Python raised.
 TO_PYTHON, RAISED = 0, -1
 # Further statuses of `read_mode`.
-RECORDS, RECORDS_NOT = 1, 2
+RECORDS, RECORDS_NOT, MARKS = 1, 2, 3
 
 
 class Call(Struct):
@@ -90,17 +90,31 @@ def renew_views(runtime: Runtime, op: OpFields, args: Array[Object]) -> int:
 
 
 def read_mode(runtime: Runtime, op: OpFields, args: Array[Object], mode: int) -> int:
-    """Return whether this call is recorded: RECORDS, RECORDS_NOT, TO_PYTHON or RAISED."""
+    """Return whether this call is recorded: RECORDS, RECORDS_NOT, MARKS, TO_PYTHON or RAISED.
+
+    MARKS stands for inference mode: the call is not recorded, and its results are marked (`recording.marks`).
+    """
     if mode & WRITES_NOTED and renew_views(runtime, op, args) == 0:
         return RAISED
-    if mode & INTERCEPTORS:
-        return TO_PYTHON
     status = RECORDS
+    if mode & INTERCEPTORS:  # of some thread
+        interceptor = MarkingObject(vectorcall(runtime.interceptor_here, 0, 0, 0))
+        if interceptor == 0:
+            return RAISED
+        if interceptor.type == runtime.marking_type and interceptor.outer == runtime.none:
+            status = MARKS
+        elif interceptor != runtime.none:
+            status = TO_PYTHON
+        decref(interceptor)
+        if status == TO_PYTHON:
+            return TO_PYTHON
     if mode & DISABLED:  # in some thread
         enabled = vectorcall(runtime.is_enabled_here, 0, 0, 0)
         if enabled == 0:
             return RAISED
-        if enabled == runtime.false:
+        if enabled == runtime.true:
+            status = RECORDS if status == RECORDS else TO_PYTHON
+        elif status == RECORDS:
             status = RECORDS_NOT
         decref(enabled)
     return status

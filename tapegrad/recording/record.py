@@ -20,10 +20,12 @@ from tapegrad.recording.keys import (
     add_keywords,
     find_bucket,
 )
+from tapegrad.recording.marks import mark
 from tapegrad.recording.native import C_INT, clear_error, decref, error_matches, incref, vectorcall
 from tapegrad.recording.objects import Runtime, TensorObject
 from tapegrad.recording.operands import (
     CALL_BYTES,
+    MARKS,
     RAISED,
     RECORDS,
     RECORDS_NOT,
@@ -86,6 +88,24 @@ def compute(
     return result
 
 
+def compute_marked(runtime: Runtime, op: OpFields, args: Array[Object], nargs: int, names: Tuple) -> Object:
+    """Compute an op in inference mode, and return the result, marked; 0 if Python raised."""
+    call = Call(stack(CALL_BYTES))
+    length, bucket = read_operands(runtime, op, call, args, 1), Bucket(0)
+    if length == RAISED:
+        return Object(0)
+    if length != TO_PYTHON:
+        bucket = bucket_of(runtime, op, call, length, args, nargs, names)
+    if bucket == 0:
+        return Object(vectorcall(op.fallback, args, nargs, names))
+    is_view, values, count = bucket.plan_fields.is_view, call.values, call.count
+    for operand in range(count):  # of a list, which Python may change
+        incref(values[operand])
+    result = mark(runtime, compute(runtime, op, call, bucket, args, nargs, names), is_view, values, count)
+    decref_all(values, count)
+    return result
+
+
 def record(self: NDArray, args: Array[Object], nargs: int, names: Tuple) -> int:
     """Compute an op on operands, record it, and return the result; 0 if Python raised."""
     op = OpFields(self.data)
@@ -105,6 +125,8 @@ def record(self: NDArray, args: Array[Object], nargs: int, names: Tuple) -> int:
     mode, status = runtime.mode.bits, RECORDS
     if mode != 0:
         status = read_mode(runtime, op, args, mode)
+        if status == MARKS:
+            return compute_marked(runtime, op, args, nargs, names)
     call = Call(stack(CALL_BYTES))
     if status > 0:
         status = read_operands(runtime, op, call, args, status == RECORDS_NOT)

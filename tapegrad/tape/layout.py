@@ -48,8 +48,8 @@ class Layout:
     """
 
     __slots__ = (
-        "__weakref__", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "kind", "lengths", "nbytes",
-        "ndim", "requires_grad", "shape", "size", "strides", "weak",
+        "__weakref__", "_inference", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "kind",
+        "lengths", "nbytes", "ndim", "requires_grad", "shape", "size", "strides", "weak",
     )  # fmt: skip
 
     shape: tuple[int, ...]
@@ -68,6 +68,7 @@ class Layout:
     # A plain layout has only a weak reference to its tracked form, as cycles would live until garbage collection.
     _plain: Layout | None  # of a tracked layout; compiled code reads it
     _tracked: weakref.ref[Layout] | None  # of a plain layout that has one
+    _inference: InferenceLayout  # of a plain layout that has one: see `inference`
 
     def __init__(
         self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, inline: bool, weak: bool
@@ -252,12 +253,16 @@ def check_flag(layout: Layout) -> None:
         raise RuntimeError(errors.INFERENCE_FLAG)
 
 
-@functools.lru_cache(maxsize=1024)
 def inference(layout: Layout) -> InferenceLayout:
     """Return the layout of a tensor of inference mode with the properties of a plain layout."""
     if isinstance(layout, InferenceLayout):
         return layout
-    return InferenceLayout(layout.shape, layout.strides, layout.dtype, layout.inline, layout.weak)
+    try:
+        return layout._inference
+    except AttributeError:
+        twin = InferenceLayout(layout.shape, layout.strides, layout.dtype, layout.inline, layout.weak)
+        layout._inference = twin
+        return layout._inference  # another thread may have been faster
 
 
 def general(layout: Layout, trace: Trace) -> Layout:
