@@ -104,7 +104,7 @@ def test_dot() -> None:
 
     assert set(re.findall(r'label="([a-z])\\n', graph.to_dot(loss, Module()))) == set("xwb")
     graphviz = pytest.importorskip("graphviz")
-    assert graphviz.Source(text).source == text
+    assert graphviz.Source(text).source.rstrip() == text.rstrip()  # newer versions end it with a new line
 
 
 def test_memory() -> None:

@@ -27,6 +27,7 @@ NO_FORMULA = {
     "bessel_i2",
     "bessel_i2e",
     "bessel_j2",
+    "cbrt",  # before version 0.66, numba makes a power of it
     "isneginf",
     "isposinf",
     "isreal",
