@@ -1,5 +1,6 @@
 """Fixtures that several files of tests share, and how many programs hypothesis draws."""
 
+import gc
 import os
 
 import pytest
@@ -29,6 +30,12 @@ if os.environ.get("TAPEGRAD_TEST_AS_LARGE"):
     pool.THRESHOLD = leaf_grads.THRESHOLD = workspace.SHARED_WORK = prepared._MANY_OF_OTHERS = 1
     prepared._MANY.clear()
     blocking.set_block_size(2)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the tests themselves: each of its walks over them would take a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
