@@ -71,7 +71,8 @@ class Tensor(TensorMethods):
         return self._data
 
     def _looked_at(self) -> Any:
-        modes.tell("looked", self)  # a tracer notes what Python looks at
+        if modes.mode.value:
+            modes.tell("looked", self)  # a tracer notes what Python looks at
         return self._data
 
     @property
@@ -127,7 +128,7 @@ class Tensor(TensorMethods):
 
     def item(self) -> Any:
         """Return the only element as a Python number; it is a RuntimeError if there is none, or several."""
-        if self.numel() != 1:
+        if self._layout.size != 1:
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar; use tolist()")
         return self._looked_at().item()
 
@@ -136,7 +137,7 @@ class Tensor(TensorMethods):
         return self._looked_at().tolist()
 
     def __float__(self) -> float:
-        if self.requires_grad and self.numel() == 1:
+        if self._layout.size == 1 and views.renewed(self)._node is not None:
             warnings.warn(errors.NUMBER_OF_GRAD, UserWarning, stacklevel=2)
         return float(self.item())
 
@@ -152,11 +153,12 @@ class Tensor(TensorMethods):
         return int(self.item())
 
     def __bool__(self) -> bool:
-        if self.numel() > 1:
+        size = self._layout.size
+        if size > 1:
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous; use any() or all()")
-        if self.numel() == 0:
+        if size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous; use numel() > 0")
-        return bool(self.item())
+        return bool(self._looked_at().item())
 
     def __len__(self) -> int:
         if self.ndim == 0:

@@ -43,6 +43,23 @@ def test_what_requires_grad(T):
     ]  # fmt: skip
 
 
+def test_methods_in_compiled_code_check_their_arguments():
+    T = tapegrad
+    x, none = T.tensor([1.0, 2.0]), T.Tensor.__new__(T.Tensor)
+    for method in (T.Tensor.detach, T.Tensor.requires_grad_):
+        for args in ((), (5,), (none,), (x, True, True)):
+            with pytest.raises((TypeError, AttributeError)):
+                method(*args)
+    assert x.requires_grad_(requires_grad=True) is x
+    assert not x.detach().requires_grad
+    assert x.detach().requires_grad_(False) is not x
+    part = T.nn.Parameter(x.detach())
+    assert type(part.detach()) is T.Tensor
+    assert part.detach().data_ptr() == x.data_ptr() == x[None][0].detach().data_ptr()
+    number = (x * x).sum().detach()
+    assert (number.item(), number.requires_grad) == (5, False)
+
+
 def test_flag_taken_off_after_the_forward(T):
     x, w = leaf(T, 2.0), leaf(T, 3.0)
     y = x * w

@@ -137,3 +137,5 @@ def install() -> None:
         setattr(Tensor, name, Later(Tensor, name, make))
     for name, function in {**OWN, **casts.CONVERSIONS, **inplace.METHODS}.items():
         setattr(Tensor, name, function)
+    for name, make in creation.COMPILED_METHODS.items():
+        setattr(Tensor, name, Later(Tensor, name, make))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.pass_modes import is_inference_mode_enabled
 from tapegrad.recording.leaves import makers, remember
+from tapegrad.recording.native import as_method
 from tapegrad.tape.layout import inference, intern, layout_of
 from tapegrad.tensor import Tensor, from_array
 
@@ -53,14 +55,6 @@ def _lent(array: np.ndarray) -> Tensor:
     return result
 
 
-def _leaf(tensor: Tensor) -> Tensor:
-    tensor._require(True, "o")
-    return tensor
-
-
-_compiled: Final = makers(_owner, _borrower, _leaf)
-
-
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Switch on or off whether a gradient is wanted for this leaf, in place.
 
@@ -69,11 +63,16 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     RuntimeError
         If the dtype is neither floating nor complex, or if it is to be switched off for a result.
     """
-    if requires_grad is True:
-        _compiled.leaf(self)
-    else:
-        self.requires_grad = requires_grad
+    self._require(requires_grad, "o")
     return self
+
+
+_compiled: Final = makers(_owner, _borrower, requires_grad_, Tensor.detach)
+#: Methods of Tensor in compiled code, made when they are first used.
+COMPILED_METHODS: Final[dict[str, Callable[[], Any]]] = {
+    "detach": lambda: as_method(_compiled.detached),
+    "requires_grad_": lambda: as_method(_compiled.leaf),
+}
 
 
 def made(array: np.ndarray, requires_grad: bool = False, device: DeviceLike = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Compiled: a constant tensor over an array, and the leaf that a tensor becomes by ``requires_grad_()``.
+"""Compiled: a constant tensor over an array or another tensor, and the leaf that one becomes by ``requires_grad_()``.
 
 A table remembers the layouts of arrays. The compiled functions serve arrays whose layout is in it, and leave others to
 Python.
@@ -12,13 +12,23 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.intrinsics import external, stack
+from tapegrad.modes import INTERCEPTORS
 from tapegrad.recording.native import Lazy, decref, get_item, incref, integer, load, new_integer, new_object, vectorcall
-from tapegrad.recording.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, with_runtime
+from tapegrad.recording.objects import (
+    LayoutObject,
+    LeafObject,
+    Runtime,
+    TensorObject,
+    is_tensor,
+    new_tensor,
+    plain_layout,
+    with_runtime,
+)
 from tapegrad.recording.results import take_slot
 from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.memory import watch
-from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Type
+from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Tuple, Type
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded, sizeof
 from tapegrad.tape.entries import Leaf
 from tapegrad.tape.layout import Layout
@@ -79,22 +89,25 @@ def _forget() -> None:
 state.register("recording.leaves: layouts of arrays", lambda: len(_held), _forget)
 
 
-def makers(owner: Callable[..., Any], borrower: Callable[..., Any], leaf: Callable[..., Any]) -> Lazy[Tensor]:
-    """Return three compiled functions: ``owner(array)``, ``borrower(array)`` and ``leaf(tensor)``.
+def makers(
+    owner: Callable[..., Any], borrower: Callable[..., Any], leaf: Callable[..., Any], detached: Callable[..., Any]
+) -> Lazy[Tensor]:
+    """Return four compiled functions: ``owner(array)``, ``borrower(array)``, ``leaf(tensor)``, ``detached(tensor)``.
 
-    The first two return a constant tensor: an owner has the array itself, a borrower a view of it. The last lets the
-    tensor require grad, and returns it.
+    The first two return a constant tensor: an owner has the array itself, a borrower a view of it. The third lets the
+    tensor require grad, and returns it. The last returns a constant tensor with the tensor's array.
 
     Parameters
     ----------
-    owner, borrower, leaf : callable
+    owner, borrower, leaf, detached : callable
         Do the same in Python, for arguments that compiled code does not serve. The first two take a second argument if
         the layout may be remembered: the number of a bucket, for `remember`.
     """
     return Lazy(
         owner=lambda: load(tensor_over, _maker(False, owner)),
         borrower=lambda: load(tensor_over, _maker(True, borrower)),
-        leaf=lambda: load(as_leaf, _maker(False, leaf)),
+        leaf=lambda: load(as_leaf, _maker(False, leaf), "requires_grad_", leaf.__doc__ or ""),
+        detached=lambda: load(detached_from, _maker(False, detached), "detach", detached.__doc__ or ""),
     )
 
 
@@ -138,10 +151,32 @@ def tensor_over(self: NDArray, args: Array[NDArray], nargs: int) -> Any:
     return new_tensor(maker.runtime, data, layout, maker.runtime.none)
 
 
-def as_leaf(self: NDArray, args: Array[TensorObject], nargs: int) -> Any:
-    """Let a constant tensor require grad, and return it; 0 if Python raised."""
-    maker, tensor = Maker(self.data), args[0]
+def detached_from(self: NDArray, args: Array[TensorObject], nargs: int) -> Any:
+    """Return a constant tensor with the array of a tensor; 0 if Python raised."""
+    maker = Maker(self.data)
     runtime = maker.runtime
+    if nargs != 1 or runtime.mode.bits & INTERCEPTORS or is_tensor(runtime, args[0].type) == 0:
+        return vectorcall(maker.otherwise, args, nargs, 0)
+    tensor = args[0]
+    data, layout = tensor.data, tensor.layout
+    if data == 0 or layout == 0 or data.type != runtime.array_type or layout.type == runtime.inference_layout_type:
+        return vectorcall(maker.otherwise, args, nargs, 0)
+    layout = plain_layout(runtime, layout)
+    incref(data)
+    incref(layout)
+    incref(runtime.none)
+    return new_tensor(runtime, data, layout, runtime.none)
+
+
+def as_leaf(self: NDArray, args: Array[TensorObject], nargs: int, names: Tuple) -> Any:
+    """Let a constant tensor require grad, and return it; 0 if Python raised."""
+    maker = Maker(self.data)
+    runtime = maker.runtime
+    if nargs != 1 or names != 0 or is_tensor(runtime, args[0].type) == 0:
+        return vectorcall(maker.otherwise, args, nargs, names)
+    tensor = args[0]
+    if tensor.data == 0 or tensor.layout == 0:
+        return vectorcall(maker.otherwise, args, nargs, names)
     plain = tensor.layout
     if tensor.node != runtime.none or tensor.data.type != runtime.array_type or plain.tracked == runtime.none:
         return vectorcall(maker.otherwise, args, nargs, 0)
