@@ -31,18 +31,18 @@ mode = ctypes.c_int64(0)
 Interceptor = Callable[..., Any]
 
 
-class _Local(threading.local):
+class _Thread(threading.local):
     enabled = True
     interceptor: Interceptor | None = None
 
 
 # CPython switches threads, and calls signal handlers, where code calls or jumps back. Statements that belong together
 # contain neither, and need no lock: the thread's value, then its part of the mode word.
-_local: Final = _Local()
+thread: Final = _Thread()
 #: Whether this thread records, for when the mode word says that some thread does not. It runs no Python code.
-is_enabled_here: Final[Callable[[], bool]] = functools.partial(getattr, _local, "enabled")
+is_enabled_here: Final[Callable[[], bool]] = functools.partial(getattr, thread, "enabled")
 #: The function that intercepts this thread's operations, None if there is none; it runs no Python code.
-interceptor_here: Final[Callable[[], Interceptor | None]] = functools.partial(getattr, _local, "interceptor")
+interceptor_here: Final[Callable[[], Interceptor | None]] = functools.partial(getattr, thread, "interceptor")
 
 
 def is_grad_enabled() -> bool:
@@ -60,8 +60,8 @@ def is_grad_enabled() -> bool:
 
 def switch(enabled: bool) -> None:
     """Let this thread record, or not: what is behind `no_grad` and its kin, which restore the mode before."""
-    if _local.enabled is not enabled:
-        _local.enabled = enabled
+    if thread.enabled is not enabled:
+        thread.enabled = enabled
         mode.value += -1 if enabled else 1
 
 
@@ -71,14 +71,14 @@ def pause() -> None:
     A signal handler may raise behind every call. So ask `is_grad_enabled` before a ``try``, call this in it, and
     `resume` at its end.
     """
-    _local.enabled = False
+    thread.enabled = False
     mode.value += 1
 
 
 def resume() -> None:
     """Let this thread record, whether `pause` was called or not."""
-    if not _local.enabled:
-        _local.enabled = True
+    if not thread.enabled:
+        thread.enabled = True
         mode.value -= 1
 
 
@@ -94,7 +94,7 @@ def note_pass_mode() -> None:
 
 def interceptor() -> Interceptor | None:
     """Return the function that intercepts this thread's operations, None if there is none."""
-    return _local.interceptor if mode.value & INTERCEPTORS else None
+    return thread.interceptor if mode.value & INTERCEPTORS else None
 
 
 def tracer() -> Any:
@@ -110,14 +110,14 @@ def is_traced() -> bool:
 
 def around_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Let the interceptor call a function of an op if it serves whole calls; return NotImplemented if it does not."""
-    around = getattr(_local.interceptor, "around", None)
+    around = getattr(thread.interceptor, "around", None)
     return NotImplemented if around is None else around(function, args, kwargs)
 
 
 def tell(event: str, *about: Any) -> None:
     """Call the interceptor's method of this name, if it has one: what happens beside operations."""
     if mode.value & INTERCEPTORS:
-        told = getattr(_local.interceptor, event, None)
+        told = getattr(thread.interceptor, event, None)
         if told is not None:
             told(*about)
 
@@ -137,7 +137,7 @@ class intercept:
         self.before: list[Interceptor | None] = []
 
     def __enter__(self) -> None:
-        before = _local.interceptor
+        before = thread.interceptor
         try:
             self.before.append(before)
             set_interceptor(self.function)
@@ -157,8 +157,8 @@ class intercept:
 
 def set_interceptor(function: Interceptor | None) -> None:
     """Let a function intercept this thread's operations, or none: what is behind `intercept`."""
-    before = _local.interceptor
-    _local.interceptor = function
+    before = thread.interceptor
+    thread.interceptor = function
     if before is None:
         if function is not None:
             mode.value += INTERCEPTED
@@ -170,7 +170,7 @@ class uninterrupted:
     """Compute operations as usual in a ``with`` block, without the interceptor."""
 
     def __enter__(self) -> None:
-        self.before = _local.interceptor
+        self.before = thread.interceptor
         set_interceptor(None)
 
     def __exit__(self, *_: object) -> None:
@@ -178,7 +178,7 @@ class uninterrupted:
 
 
 def _forget_other_threads() -> None:
-    intercepted = _local.interceptor is not None
+    intercepted = thread.interceptor is not None
     mode.value = int(not is_enabled_here()) + INTERCEPTED * int(intercepted)
 
 
@@ -203,18 +203,18 @@ class _Mode:
         return self
 
     def __enter__(self) -> None:
-        before = _local.enabled
+        before = thread.enabled
         self.before.append(before)  # the last call: a signal handler that raises behind it has changed nothing
         if before is not self.mode:
-            _local.enabled = self.mode
+            thread.enabled = self.mode
             mode.value += 1 if before else -1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         before = self.before[-1]
-        if _local.enabled is not before:
-            _local.enabled = before
+        if thread.enabled is not before:
+            thread.enabled = before
             mode.value += -1 if before else 1
         del self.before[-1]
 
@@ -310,7 +310,7 @@ class set_grad_enabled(_Mode):
 
     def __new__(cls, mode: bool) -> Self:
         self = _new(cls)
-        before = _local.enabled
+        before = thread.enabled
         self.mode, self.before = bool(mode), [before]
         if before is not self.mode:
             switch(self.mode)

@@ -10,11 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from tapegrad import errors, modes
+from tapegrad.autograd.function_backward import compiled_rule
+from tapegrad.autograd.function_call import compiled_call
+from tapegrad.autograd.function_context import FunctionCtx
 from tapegrad.autograd.function_entry import SavedOutput, SavedPacked, recorded, renewed_inputs, without_history
-from tapegrad.autograd.function_rule import function_op
+from tapegrad.autograd.function_rule import checked, function_op, rule
 from tapegrad.autograd.function_tangents import note_jvp, with_tangents
 from tapegrad.autograd.saved import check_version
 from tapegrad.modes import INTERCEPTORS, mode
+from tapegrad.ops.table.loading import Later
 from tapegrad.ops.table.op import Op
 from tapegrad.recording.plan import Plan
 from tapegrad.tape import versions
@@ -26,44 +30,11 @@ from tapegrad.tensor import Tensor
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
 _KEPT_OTHERWISE: Final = SavedOutput, SavedPacked
+_POSITIONAL: Final = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 _LEGACY: Final = (
     "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
     "with static forward method, and call apply() of the class."
 )
-
-
-class FunctionCtx:
-    """What `forward`, `setup_context` and `backward` of a `Function` share: its attributes are kept for `backward`."""
-
-    _saved: tuple[Any, ...]
-    _saved_for_forward: tuple[Any, ...]
-    needs_input_grad: tuple[bool, ...]
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Save tensors for `backward`, which finds them in `saved_tensors`; a write to one of them is noticed.
-
-        Raises
-        ------
-        TypeError
-            If an argument is neither a tensor nor None; raised when `forward` has ended.
-        """
-        self._saved = tensors
-
-    def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Save tensors for `jvp`, which finds them in `saved_tensors` too."""
-        self._saved_for_forward = tensors
-
-    def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say which inputs `forward` has written to; each must be returned."""
-        self._dirty = tensors
-
-    def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say which outputs have no gradient. Outputs of integers and bools have none anyway."""
-        self._constant = tensors
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Let `backward` get None, and not zeros, for outputs that nothing depended on: ``value=False``."""
-        self._materialize = bool(value)
 
 
 class BackwardCFunction(Node, FunctionCtx):
@@ -186,6 +157,7 @@ class Function:
     _backward_cls: ClassVar[type[BackwardCFunction]] = BackwardCFunction
     _op: ClassVar[Op]
     _has_setup: ClassVar[bool] = False
+    _is_compiled: ClassVar[bool]  # whether `apply` is ours, and not the user's
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -193,6 +165,15 @@ class Function:
         cls._has_setup = cls.setup_context is not Function.setup_context
         cls._backward_cls = type(name, (BackwardCFunction,), {"_forward_cls": cls})
         cls._op = function_op(cls.__name__, name)
+        owner = next(base for base in cls.__mro__ if "apply" in vars(base))
+        cls._is_compiled = owner is Function or vars(owner).get("_is_compiled", False)
+        if cls._is_compiled:
+            cls.apply = Later(cls, "apply", cls._compiled)  # type: ignore[assignment]
+            return
+        for base in cls.__mro__[1:]:  # the user's `apply` calls that of a base, for this class
+            if vars(base).get("_is_compiled"):
+                base._is_compiled = False  # type: ignore[attr-defined]
+                del base.apply  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
@@ -253,7 +234,7 @@ class Function:
         TypeError
             If what was saved is no tensor.
         """
-        if cls._has_setup:
+        if cls._has_setup and (kwargs or len(args) != cls._n_inputs()):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
@@ -280,10 +261,32 @@ class Function:
             if is_recorded:
                 modes.resume()
         if is_recorded and True in needs:
-            if cls.jvp is not Function.jvp:
-                note_jvp()
-            return recorded(cls._op, ctx.__dict__, tensors, places, out, cls._backward_cls)
+            return cls._recorded(ctx, out, tensors, places)
         return without_history(tensors, out, ctx.__dict__.get("_dirty", ()))
+
+    @classmethod
+    def _recorded(cls, ctx: BackwardCFunction, out: Any, tensors: list[Tensor], places: tuple[int, ...] | None) -> Any:
+        if cls.jvp is not Function.jvp:
+            note_jvp()
+        return recorded(cls._op, ctx.__dict__, tensors, places, out, cls._backward_cls)
+
+    @classmethod
+    def _finished(cls, ctx: BackwardCFunction, out: Any, *args: Any) -> Any:
+        """Record a call whose `forward` compiled code has called; an argument requires grad."""
+        tensors, places, _ = renewed_inputs(args)
+        return cls._recorded(ctx, out, tensors, places)
+
+    @classmethod
+    def _n_inputs(cls) -> int:
+        """Return how many arguments a call has if `forward` gets just these: -2 if that differs from call to call."""
+        parameters = inspect.signature(cls.forward).parameters.values()
+        return len(parameters) if all(one.kind in _POSITIONAL for one in parameters) else -2
+
+    @classmethod
+    def _compiled(cls) -> Callable[..., Any]:
+        in_python = vars(Function)["apply"].__get__(None, cls)
+        n_inputs = cls._n_inputs() if cls._has_setup else -1
+        return compiled_call(cls, cls._op.plans, Function.jvp, n_inputs, in_python, cls._finished)
 
 
 class InplaceFunction(Function):
@@ -341,3 +344,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         return refused if isinstance(values, tuple) else refused[0]
 
     return wrapper
+
+
+# The table of rules asks for it when a sweep first meets a `Function`.
+rule.compiled = functools.cache(lambda: compiled_rule(Function.backward, checked, rule))  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from tapegrad.tape.entries import PLAN_OBJECT, TapeNode
 from tapegrad.tensor import Tensor, from_array
 
 
-def _rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> Any:
+def rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> Any:
     """Call the user's backward, and return the cotangents of the tensors among the arguments."""
     node, is_recorded = entry
     plan = node[PLAN_OBJECT]
@@ -40,7 +40,7 @@ def _rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> An
             modes.resume()
     if values.__class__ is not tuple:
         values = (values,)
-    return values if _is_simple(plan, values, wanted, ctx) else _checked(plan, values, wanted, ctx)
+    return values if _is_simple(plan, values, wanted, ctx) else checked(plan, values, wanted, ctx)
 
 
 def _is_simple(plan: Plan, values: tuple[Any, ...], wanted: tuple[bool, ...], ctx: Any) -> bool:
@@ -76,7 +76,7 @@ def _gradients(ctx: Any, kinds: tuple[Any, ...], given: Any) -> Sequence[Any]:
     return values
 
 
-def _checked(plan: Plan, values: tuple[Any, ...], wanted: tuple[bool, ...], ctx: Any) -> tuple[Any, ...]:
+def checked(plan: Plan, values: tuple[Any, ...], wanted: tuple[bool, ...], ctx: Any) -> tuple[Any, ...]:
     """Return the gradients of the tensors among what backward returned, after PyTorch's checks."""
     name, expected, places = plan.op.node_name, len(ctx.needs_input_grad), plan.attrs["places"]
     if len(values) < expected or (len(values) > expected and any(value is not None for value in values[expected:])):
@@ -119,7 +119,7 @@ def _is_expanded(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     )
 
 
-_base_op: Final = Op(name="function", operands=("*inputs",), forward=identity, vjp=_rule, family="function")
+_base_op: Final = Op(name="function", operands=("*inputs",), forward=identity, vjp=rule, family="function")
 del op_table[_base_op.name]  # nobody calls it: it is not listed, sampled or documented
 
 

@@ -28,6 +28,7 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.stack: list[np.ndarray] = []
         self.raised: BaseException | None = None
+        self.fetched: list[BaseException | None] = []
         self.holds = False
 
 
@@ -140,14 +141,35 @@ def _clear_exception() -> int:
     return 0
 
 
+def _fetch_exception(*_: int) -> int:
+    _thread.fetched.append(_thread.raised)
+    return _clear_exception()
+
+
+def _restore_exception(*_: int) -> int:
+    _thread.raised = _thread.fetched.pop()
+    return 0
+
+
 _OF_PYTHON: Final[dict[str, Callable[..., int]]] = {
     "PyObject_Vectorcall": _vectorcall,
     "PyErr_ExceptionMatches": _exception_matches,
     "PyErr_Clear": _clear_exception,
+    "PyErr_Fetch": _fetch_exception,
+    "PyErr_Restore": _restore_exception,
     "PyEval_SaveThread": lambda: int(_hold(False)),
     "PyEval_RestoreThread": lambda held: int(_hold(bool(held))),
 }
-_RETURN_INTEGERS: Final = frozenset(("PyLong_AsSsize_t", "PyLong_AsLongLongAndOverflow", "PyList_Append"))
+_RETURN_INTEGERS: Final = frozenset(
+    (
+        "PyLong_AsSsize_t",
+        "PyLong_AsLongLongAndOverflow",
+        "PyList_Append",
+        "PyObject_SetAttr",
+        "PyDict_SetItem",
+        "PyObject_GenericSetDict",
+    )
+)
 
 
 # ---- intrinsics

@@ -68,6 +68,7 @@ class PlanObject(Object, of=Plan):
 
     address: Object = slot("address")  # of its words
     layouts: Tuple = slot("layouts")
+    attrs: Object = slot("attrs")
     rule_calls: Tuple = slot("rule_calls")  # empty until a rule is called
 
 

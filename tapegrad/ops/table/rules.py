@@ -171,6 +171,8 @@ def _call(plan: Plan, operand: int, held: list[Any]) -> np.ndarray:
     rule: Any = plan.op.rule(operand)
     names, layout = rule_parameters(rule), plan.layouts[operand].plain
     assert len(names) <= MOST_ARGUMENTS
+    if hasattr(rule, "compiled"):
+        rule = rule.compiled()
     words = [id(rule), id(layout), len(names)]
     held += rule, layout
     for name in names:

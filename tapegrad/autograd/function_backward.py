@@ -1,0 +1,187 @@
+"""Compiled: the rule of a `Function`'s entry, which calls the user's backward where a sweep stops.
+
+It serves a `Function` with one output while the mode word is 0, and leaves all else to Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.function_objects import (
+    Names,
+    get_attribute,
+    look_up,
+    names,
+    new_instance,
+    pause,
+    resume,
+    set_attribute,
+    set_attributes,
+)
+from tapegrad.compiler.intrinsics import stack
+from tapegrad.modes import WRITES_NOTED
+from tapegrad.recording.native import C_INT, decref, incref, keep_forever, load, new_object, vectorcall
+from tapegrad.recording.objects import LayoutObject, PlanObject, Runtime, TensorObject, new_tensor, plain_layout
+from tapegrad.runtime.memory import watch
+from tapegrad.runtime.objects import List, NDArray, Object, Tuple
+from tapegrad.runtime.structs import Array, Struct
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
+
+
+class Rule(Struct):
+    """The memory behind `call_backward`."""
+
+    names: Names
+    no_backward: Object
+    check_values: Object
+    otherwise: Object
+
+
+def context_of(names: Names, kind: Object, node: List, attributes: Object) -> Object:
+    """Return the context of a call anew, for its node; 0 if Python raised."""
+    context = new_instance(names, kind)
+    if context == 0:
+        return context
+    failed = set_attribute(context, names.node, node) & C_INT
+    if failed == 0:
+        failed = set_attributes(context, attributes, 0) & C_INT
+    if failed != 0:
+        decref(context)
+        context = Object(0)
+    return context
+
+
+def copy_of(runtime: Runtime, ct: TensorObject) -> TensorObject:
+    """Return a copy of a cotangent, which the user's code may keep; 0 if Python raised."""
+    arguments = Array[Object](stack(8))
+    arguments[0] = Object(ct.data)
+    data = NDArray(vectorcall(runtime.copy_array, arguments, 1, 0))
+    if data == 0:
+        return TensorObject(0)
+    incref(ct.layout)
+    incref(runtime.none)
+    return new_tensor(runtime, data, ct.layout, runtime.none)
+
+
+def call_unrecorded(names: Names, function: Object, context: Object, ct: Object) -> Object:
+    """Return what the user's backward returns, as a tuple; 0 if Python raised."""
+    runtime, values = names.runtime, Array[Object](stack(16))
+    values[0] = context
+    values[1] = ct
+    if pause(names) == 0:
+        return Object(0)
+    result = Object(vectorcall(function, values, 2, 0))
+    resume(names)
+    if result == 0 or result.type == runtime.tuple_type:
+        return result
+    one = Tuple(new_object(runtime.tuple_type, 1))
+    if one == 0:
+        decref(result)
+        return Object(one)
+    one.items[0] = result
+    return Object(one)
+
+
+def are_simple(runtime: Runtime, plan: PlanObject, values: Tuple, wanted: Tuple, n_arguments: int) -> int:
+    """Whether backward returned what the sweep takes, as nearly always: then there is nothing to check."""
+    layouts = plan.layouts
+    if values.length != layouts.length or n_arguments != layouts.length:
+        return 0
+    for number in range(values.length):
+        value, layout = values.items[number], plain_layout(runtime, LayoutObject(layouts.items[number]))
+        if value == runtime.none:
+            if wanted.items[number] == runtime.true:
+                return 0
+        elif value.type != runtime.tensor_type or TensorObject(value).layout != layout:
+            return 0
+    return 1
+
+
+def checked(rule: Rule, plan: PlanObject, values: Tuple, wanted: Tuple, context: Object) -> Object:
+    """Return what backward returned as the sweep takes it, after checks in Python if need be; 0 if Python raised."""
+    runtime, needs = rule.names.runtime, Tuple(get_attribute(context, rule.names.needs_input_grad))
+    if needs == 0:
+        return Object(needs)
+    n_arguments = needs.length if needs.type == runtime.tuple_type else -1
+    decref(needs)
+    if are_simple(runtime, plan, values, wanted, n_arguments):
+        incref(values)
+        return Object(values)
+    arguments = Array[Object](stack(32))
+    arguments[0] = plan
+    arguments[1] = Object(values)
+    arguments[2] = Object(wanted)
+    arguments[3] = context
+    return Object(vectorcall(rule.check_values, arguments, 4, 0))
+
+
+def backward_of(rule: Rule, kind: Object) -> Object:
+    """Return the user's backward, None for one that is called ``vjp``; 0 if Python raised."""
+    function, result = Object(get_attribute(kind, rule.names.forward_class)), Object(0)
+    if function != 0:
+        result = Object(get_attribute(function, rule.names.backward))
+        decref(function)
+    if result == rule.no_backward:
+        incref(rule.names.runtime.none)
+        decref(result)
+        result = rule.names.runtime.none
+    return result
+
+
+def run_backward(rule: Rule, function: Object, kind: Object, node: List, ct: TensorObject, wanted: Tuple) -> Object:
+    """Call the user's backward, and return the cotangents of operands; 0 if Python raised."""
+    names, plan = rule.names, PlanObject(node.items[PLAN_OBJECT])
+    attributes = node.items[FIRST_OPERAND + plan.layouts.length]
+    context, copy, result = context_of(names, kind, node, attributes), copy_of(names.runtime, ct), Object(0)
+    if context != 0 and copy != 0:
+        values = Tuple(call_unrecorded(names, function, context, Object(copy)))
+        if values != 0:
+            result = checked(rule, plan, values, wanted, context)
+            decref(values)
+    if copy != 0:
+        decref(copy)
+    if context != 0:
+        decref(context)
+    return result
+
+
+def call_backward(self: NDArray, args: Array[Object], nargs: int) -> Object:
+    """Call the rule of a `Function`'s entry: ``rule(ct, wanted, (node, is_recorded))``; 0 if Python raised."""
+    rule, ct, entry = Rule(self.data), TensorObject(args[0]), Tuple(args[2])
+    runtime, node = rule.names.runtime, List(entry.items[0])
+    mode, attrs = runtime.mode.bits, PlanObject(node.items[PLAN_OBJECT]).attrs
+    is_one = Tuple(look_up(attrs, rule.names.outputs)).length == 1 and ct.type == runtime.tensor_type
+    if is_one == 0 or entry.items[1] == runtime.true or (mode != 0 and mode != WRITES_NOTED):
+        return Object(vectorcall(rule.otherwise, args, nargs, 0))
+    kind = Object(look_up(attrs, rule.names.node_class))
+    function, result = backward_of(rule, kind), Object(0)
+    if function == runtime.none:
+        result = Object(vectorcall(rule.otherwise, args, nargs, 0))
+    elif function != 0:
+        result = run_backward(rule, function, kind, node, ct, Tuple(args[1]))
+    if function != 0:
+        decref(function)
+    return result
+
+
+def compiled_rule(
+    no_backward: Callable[..., Any], check_values: Callable[..., Any], otherwise: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return the compiled rule of all Functions.
+
+    Parameters
+    ----------
+    no_backward : callable
+        The ``backward`` of those that have none.
+    check_values : callable
+        Checks what backward returned: ``check_values(plan, values, wanted, context)``.
+    otherwise : callable
+        The rule in Python.
+    """
+    objects = no_backward, check_values, otherwise
+    keep_forever(objects)
+    words = np.array([names().ctypes.data, *map(id, objects)], dtype=np.int64)  # fields of `Rule`
+    return load(call_backward, watch(words, "the rule of Functions"))

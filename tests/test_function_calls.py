@@ -1,0 +1,203 @@
+"""Calls of a `Function` in compiled code: what they leave to Python, and what they leave behind."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+import tapegrad as tg
+from tapegrad import modes
+from tapegrad.autograd.function import Function
+
+
+def scaled(forward=None, backward=None):
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx, x, k=2.0):
+            ctx.save_for_backward(x)
+            ctx.k = k
+            return x * k if forward is None else forward(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            (_,) = ctx.saved_tensors
+            return grad * ctx.k if backward is None else backward(grad), None
+
+    return Scaled
+
+
+def leaf(*values):
+    return tg.tensor(list(values), requires_grad=True)
+
+
+def served(function):
+    """Return how many calls of Python record or start the calls of a `Function` from now on, as a list that grows."""
+    seen = []
+    for name in ("_run", "_recorded"):
+        inner = getattr(function, name)
+        setattr(function, name, lambda *args, inner=inner, name=name: (seen.append(name), inner(*args))[1])
+    return seen
+
+
+@pytest.fixture
+def no_pass_modes():
+    """Let no mode of passes count as used before: while one does, Python serves all calls."""
+    noted = modes.mode.value & modes.PASS_MODES
+    modes.mode.value &= ~modes.PASS_MODES
+    yield
+    modes.mode.value |= noted
+
+
+@pytest.mark.usefixtures("no_pass_modes")
+def test_known_calls_need_no_python():
+    function = scaled()
+    apply, seen = function.apply, served(function)  # as programs do: ``relu = ReLU.apply``
+    x = leaf(1.0, 2.0)
+    for _ in range(3):
+        x.grad = None
+        (apply(x, 3.0) * 1.0).sum().backward()
+        assert x.grad.tolist() == [3, 3]
+    assert seen == ["_recorded"]
+    with tg.no_grad():
+        assert not apply(x).requires_grad
+    assert apply(x.detach()).grad_fn is None
+    assert apply(x, k=4.0).tolist() == [4, 8]
+    assert seen == ["_recorded", "_run", "_run", "_run", "_recorded"]
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_an_error_of_the_user_leaves_the_mode(calls):
+    def refuse(_):
+        assert not tg.is_grad_enabled()
+        raise ZeroDivisionError
+
+    x = leaf(1.0, 2.0)
+    for _ in range(calls):
+        with pytest.raises(ZeroDivisionError):
+            scaled(forward=refuse).apply(x)
+        assert tg.is_grad_enabled()
+    function = scaled(backward=refuse)
+    for _ in range(calls):
+        y = function.apply(x).sum()
+        with pytest.raises(ZeroDivisionError):
+            y.backward()
+        assert tg.is_grad_enabled()
+    assert x.grad is None
+
+
+def test_a_forward_may_switch_recording_on():
+    def record(x):
+        tg.set_grad_enabled(True)
+        return x * 5
+
+    function, x, before = scaled(forward=record), leaf(1.0, 2.0), modes.mode.value
+    for _ in range(3):
+        assert function.apply(x).requires_grad
+        assert modes.mode.value == before
+
+
+def test_an_apply_of_the_users_own():
+    function = scaled()
+    plain = function.apply
+
+    class Doubled(function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.k = 3.0
+            ctx.save_for_backward(x)
+            return x * 3.0
+
+        @classmethod
+        def apply(cls, x):
+            return super().apply(x) + super().apply(x)
+
+    class Further(Doubled):
+        pass
+
+    class Other(function):
+        pass
+
+    for _ in range(3):
+        assert Doubled.apply(leaf(1.0)).tolist() == Further.apply(leaf(1.0)).tolist() == [6]
+        assert function.apply(leaf(1.0)).tolist() == plain(leaf(1.0)).tolist() == Other.apply(leaf(1.0)).tolist() == [2]
+
+
+def test_a_class_dies():
+    def make():
+        function = scaled()
+        return weakref.ref(function), function.apply
+
+    function, apply = make()
+    gc.collect()
+    assert apply(tg.tensor([2.0])).tolist() == [4]  # the call keeps the class
+    del apply
+    gc.collect()
+    assert function() is None
+
+
+def test_what_backward_returns_is_checked():
+    x = leaf(1.0, 2.0)
+    for value, error in ((None, None), (lambda g: g[:1] * 1, RuntimeError), (lambda g: 5, RuntimeError)):
+        function = scaled(backward=value)
+        for _ in range(3):
+            y = function.apply(x).sum()
+            if error is None:
+                y.backward()
+            else:
+                with pytest.raises(error):
+                    y.backward()
+    assert x.grad.tolist() == [6, 6]
+
+
+def test_gradients_that_a_backward_keeps():
+    kept, x = [], leaf(1.0, 2.0)
+
+    def keep(grad):
+        kept.append(grad)
+        return grad
+
+    for number in (1.0, 2.0, 3.0):
+        scaled(backward=keep).apply(x).backward(tg.tensor([number, number]))
+    assert [own.tolist() for own in kept] == [[1, 1], [2, 2], [3, 3]]
+    assert x.grad.tolist() == [6, 6]
+
+
+def test_stale_views_and_subclasses_are_operands():
+    function, base, p = scaled(), leaf(1.0, 2.0) * 1.0, tg.nn.Parameter(tg.tensor([1.0, 2.0]))
+
+    class Special(tg.nn.Parameter):
+        pass
+
+    view = base[:1]
+    for _ in range(2):
+        base.mul_(2.0)
+        function.apply(view).sum().backward(retain_graph=True)
+        function.apply(p).sum().backward()
+        special = Special(tg.tensor([1.0]))
+        function.apply(special).sum().backward()
+        assert special.grad.tolist() == [2]
+    assert p.grad.tolist() == [4, 4]
+
+
+def test_two_threads():
+    function, errors = scaled(), []
+
+    def work():
+        try:
+            x = leaf(1.0, 2.0)
+            for _ in range(300):
+                x.grad = None
+                function.apply(x).sum().backward()
+                assert x.grad.tolist() == [2, 2]
+                assert tg.is_grad_enabled()
+        except BaseException as error:  # handed over to the test
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert not modes.mode.value & modes.DISABLED
