@@ -22,7 +22,7 @@ from tapegrad.ops.table.op import NotYet, Op, Sample, op_table, xp
 from tapegrad.recording.plan import alive
 from tapegrad.runtime import blocking
 from tapegrad.runtime.named_tuples import NamedTuple
-from tapegrad.tensor import from_array
+from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["Warmup", "warmup"]
 
@@ -199,14 +199,32 @@ def _run_machinery(dtype: np.dtype) -> None:
     grad(xp.mul(x, x), x)
     grad(xp.mul(x, x), x, create_graph=True)
     grad(xp.mul(x, x), x, from_array(np.ones(1)), is_grads_batched=True)
-    tensor(np.ones(()), requires_grad=True)
+    tensor(np.ones(()), requires_grad=True).detach()
     from_numpy(np.ones(()))
+    _run_function(x)
     entry.load_all()
     for length in (2, blocking.ENOUGH_BLOCKS * blocking.division.block or 2):
         x, y = from_array(np.ones(length, dtype)).requires_grad_(), from_array(np.ones((), dtype)).requires_grad_()
         xp.sum(xp.mul(xp.mul(x, y), x)).backward(from_array(np.ones((), dtype)))
     if dtype.kind == "f":
         _run_optimizers(dtype)
+
+
+def _run_function(x: Tensor) -> None:
+    """Call a function of a user's, and go back over it."""
+    from tapegrad.autograd import Function  # at call time, as above
+
+    class Copy(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, ct: Tensor) -> Tensor:
+            return ct
+
+    for _ in range(2):
+        Copy.apply(x).backward()
 
 
 def _run_optimizers(dtype: np.dtype) -> None:
