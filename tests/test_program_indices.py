@@ -70,6 +70,10 @@ def test_other_integers_in_the_next_call(name: str) -> None:
 SEVERAL: dict[str, Callable[[Any, Any], Any]] = {
     "beside a number": lambda x, k: x[k[0], 1],
     "beside a list": lambda x, k: x[[0, 1, 2], k[:3]],
+    "beside a column of rows": lambda x, k: x[np.arange(5)[:, None], k[:, None]],
+    "a column beside a row of rows": lambda x, k: x[np.arange(5), k[:, None]],
+    "a row beside a column of rows": lambda x, k: x[tg.arange(5)[:, None], k],
+    "one beside rows": lambda x, k: x[np.arange(5), k[:1]],
     "beside a slice": lambda x, k: x[1:4, k],
     "behind an ellipsis": lambda x, k: x[..., k],
     "two": lambda x, k: x[k, k],

@@ -48,7 +48,7 @@ def _head(group: Group) -> tuple[float, float, float]:
     )
 
 
-class FormulaOptimizer(Optimizer):
+class FormulaOptimizer(Optimizer, traces_steps=True):
     """An optimizer that updates each element by a formula, compiled once for all parameters.
 
     A subclass says its states and its formula; see `tapegrad.optim.formula.Formula`.
@@ -106,6 +106,7 @@ class FormulaOptimizer(Optimizer):
             else:
                 from tapegrad.optim.traced import trace_step  # when a function is traced
 
+                tracer.watch(self._looked_at, f"step() of {type(self).__name__}")
                 trace_step(tracer, update, group, self.state, _head, self._choose)
         return loss
 

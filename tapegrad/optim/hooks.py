@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
+from tapegrad import modes
 from tapegrad.tape.hooks import HookTable, RemovableHandle
 
 #: Hooks of all optimizers, before and after a step.
@@ -57,6 +58,21 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def followed(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a `step` that is traced as a user wrote it: a compiled function compares its options and states."""
+
+    @functools.wraps(step)
+    def call(self: Hooked, *args: Any, **kwargs: Any) -> Any:
+        tracer = modes.tracer()
+        if tracer is None:
+            return step(self, *args, **kwargs)
+        from tapegrad.optim.traced import follow_step  # when a function is traced
+
+        return follow_step(tracer, self, functools.partial(step, self, *args, **kwargs))
+
+    return call
+
+
 class Hooked:
     """What has hooks by kind."""
 
@@ -64,6 +80,10 @@ class Hooked:
         """Make what is not saved with the optimizer."""
         self._hooks = {kind: HookTable() for kind in _KINDS}
         self._was_stepped = False
+
+    def _hooks_of_steps(self) -> list[Any]:
+        tables = (_pre_hooks, self._hooks["step_pre"], self._hooks["step_post"], _post_hooks)
+        return [hook for table in tables for hook in (*table.values(), table)]
 
     def _register(self, kind: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         table = self._hooks[kind]

@@ -13,6 +13,7 @@ from tapegrad import modes
 from tapegrad.autograd.run import clear_grads
 from tapegrad.optim.hooks import (
     Hooked,
+    followed,
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
     with_hooks,
@@ -69,10 +70,15 @@ class Optimizer(Hooked):
     tensor([ 2.9000, -1.9000])
     """
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, traces_steps: bool = False) -> None:
         super().__init_subclass__()
         if "step" in vars(cls):
-            cls.step = with_hooks(cls.step)  # type: ignore[method-assign]
+            step = cls.step if traces_steps else followed(cls.step)
+            cls.step = with_hooks(step)  # type: ignore[method-assign]
+
+    def _looked_at(self) -> list[Any]:
+        """Return Python's state that every step looks at: a compiled function compares it in each call."""
+        return [self.state, *self.param_groups, *self._hooks_of_steps()]
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):

@@ -79,6 +79,43 @@ def trace_step(
                 _change(tracer, update, param, x if plain[1] else shrink * x, slope, states, given)
 
 
+def follow_step(tracer: Any, optimizer: Any, step: Callable[[], Any]) -> Any:
+    """Call a `step` that a user wrote in Python.
+
+    Its options, and the numbers among its states, are compared in each call. A step that makes states is postponed: the
+    function is called as it is. One that replaces states is refused, as the program would not.
+
+    Parameters
+    ----------
+    tracer : Tracer
+    optimizer : Optimizer
+    step : callable
+    """
+    states = {param: dict(own) for param, own in optimizer.state.items()}
+
+    def looked_at() -> list[Any]:
+        found: list[Any] = optimizer._looked_at()
+        for own in (*optimizer.param_groups, *optimizer.state.values()):
+            found += [*own, *own.values()]
+        return found + [param for group in optimizer.param_groups for param in group["params"]]
+
+    what, present = f"step() of {type(optimizer).__name__}", optimizer.state
+    tracer.watch(looked_at, what)
+    result = step()
+    is_new = any(list(own) != list(states.get(param, ())) for param, own in present.items())
+    replaced = [] if is_new else [
+        name for param, own in present.items() for name, value in own.items() if states[param][name] is not value
+    ]  # fmt: skip
+    if is_new or replaced:
+        present.clear()
+        present.update(states)
+    if is_new:
+        tracer.postpone()
+    if replaced:
+        tracer.unseen(f"{what}, which replaces the state {replaced[0]!r} (a tensor can be written to in place),")
+    return result
+
+
 def _change(
     tracer: Any, update: Update, param: Tensor, x: Tensor, slope: Tensor, states: State, given: list[Any]
 ) -> None:

@@ -22,7 +22,7 @@ from tapegrad.program.effects import Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
 from tapegrad.program.functional import Functional
 from tapegrad.program.limits import limited
-from tapegrad.program.names import paths_of
+from tapegrad.program.names import Names
 from tapegrad.program.numpy_random import noticed_draws
 from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
@@ -223,11 +223,11 @@ class Compiled:
             returned[:] = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in own]), found
             return [own[place] for place in found]
 
-        outside, paths = Outside(), paths_of(self.function, given)
+        outside, names = Outside(), Names(self.function, given)
         with enable_grad(), noticed_draws(), limited(self._limit):
             program, captured = trace(call, [own._data for own in inputs], wanted, outside)
         program.limit = self._limit
-        outside.find_names(paths)
+        outside.find_names(names)
         count = len(inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         plain = not outside.has_effects and all(isinstance(own, Tensor) for own in outside.sources)

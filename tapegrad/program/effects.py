@@ -7,12 +7,12 @@ They are copied into that memory when the program has computed all of them: a ca
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tapegrad.program.names import Name, Path
+from tapegrad.program.names import Name, Names
 from tapegrad.program.traced import TracingError
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape import versions
@@ -121,22 +121,24 @@ class Outside:
         changed = [*self.written, *[own.tensor for own in self.new_grads], *self.cleared]
         return not any(isinstance(own, (GradOf, int)) for own in (*self.sources, *changed))
 
-    def find_names(self, paths: Mapping[int, tuple[Tensor, Sequence[Path]]]) -> None:
+    def find_names(self, names: Names) -> None:
         """Find the tensors that the function has by name: they are looked up in each call.
 
         Parameters
         ----------
-        paths : dict
-            Of `paths_of`, before the function was traced.
+        names : Names
+            Those from before the function was traced.
         """
-        holders: dict[tuple[int, Any], tuple[Name, Any]] = {}
+        held: dict[tuple[int, Any], tuple[Name, Any]] = {}
+        containers: list[Any] = []
         for place, own in enumerate(self.sources):
-            names = []
-            for path in paths[id(own)][1] if id(own) in paths else ():
+            found = []
+            for path in names.of(own):
                 present = path[-1].value()
                 if present is own:
-                    names.append(path[-1])
-                    holders.update({(id(name.holder), name.key): (name, name.value()) for name in path[:-1]})
+                    found.append(path[-1])
+                    held.update({(id(name.holder), name.key): (name, value) for name, value in names.holders(path)})
+                    containers += [name.holder for name in path[1:]]
                 elif isinstance(present, Tensor) and present.is_traced:
                     path[-1].put(own)
                     raise TracingError(
@@ -144,11 +146,12 @@ class Outside:
                         "to it in place, e.g. by x.copy_(...)"
                     )
             # What is written to is no other tensor than in the trace, nor what has two names.
-            if self.has_effects or len(names) > 1:
-                self.checks += [functools.partial(stands_behind, name, own) for name in names]
-            elif names:
-                self.names.append((place, names[0]))
-        self.checks += [functools.partial(stands_behind, *pair) for pair in holders.values()]
+            if self.has_effects or len(found) > 1:
+                self.checks += [functools.partial(stands_behind, name, own) for name in found]
+            elif found:
+                self.names.append((place, found[0]))
+        self.checks += [functools.partial(stands_behind, *pair) for pair in held.values()]
+        self.checks += names.checks(containers)
 
     def holds(self) -> bool:
         """Whether gradients exist as they did in the trace, and Python's state is as it was."""

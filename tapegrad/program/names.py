@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
@@ -14,16 +15,18 @@ from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
 _MOST: Final = 10_000  # objects that are looked into
+_SEQUENCES: Final = (list, tuple, deque)
+_WATCHED: Final = (dict, list, deque)
 
 
 class Name(NamedTuple):
-    """A variable, an attribute, or an element of a list or dict.
+    """A variable, an attribute, or an element of a container.
 
     Attributes
     ----------
-    holder : dict, list, tuple, class or cell
+    holder : dict, list, tuple, deque, class, cell or object
     key : str or int
-        Of a container.
+        Of a container or an attribute.
     """
 
     holder: Any
@@ -34,66 +37,160 @@ class Name(NamedTuple):
         holder = self.holder
         if isinstance(holder, dict):
             return holder.get(self.key)
-        if isinstance(holder, (list, tuple)):
+        if isinstance(holder, _SEQUENCES):
             return holder[self.key] if self.key < len(holder) else None
         if isinstance(holder, type):
             return vars(holder).get(self.key)
-        try:
-            return holder.cell_contents
-        except ValueError:  # deleted
-            return None
+        if isinstance(holder, types.CellType):
+            try:
+                return holder.cell_contents
+            except ValueError:  # deleted
+                return None
+        return _attribute(holder, self.key)
 
     def put(self, value: Any) -> None:
         """Let something stand behind the name."""
-        if isinstance(self.holder, types.CellType):
-            self.holder.cell_contents = value
-        elif isinstance(self.holder, type):
-            setattr(self.holder, self.key, value)
-        else:
-            self.holder[self.key] = value
+        holder = self.holder
+        if isinstance(holder, types.CellType):
+            holder.cell_contents = value
+        elif isinstance(holder, _WATCHED):
+            holder[self.key] = value
+        elif not isinstance(holder, tuple):
+            setattr(holder, self.key, value)
 
 
 #: Names one behind the other: what stands behind each but the last holds the next one.
 Path = tuple[Name, ...]
 
 
-def paths_of(function: Callable[..., Any], arguments: Iterable[Any] = ()) -> dict[int, tuple[Tensor, list[Path]]]:
-    """Return the tensors that a function may look up, and the paths to each, by their identity.
+class Names:
+    """The names through which a function may look up tensors, before it is traced.
 
-    It looks into variables of the function and of functions that it names, into lists, tuples, dicts and objects among
-    them and among its arguments, but for modules of networks: see `tapegrad.program.watched`.
+    They are variables of the function and of functions that it names, and what is in lists, tuples, dicts and objects
+    among them and among its arguments, but for modules of networks: see `tapegrad.program.watched`.
+
+    Attributes
+    ----------
+    paths : dict
+        By the identity of tensors and containers: what it is, and the paths to it.
     """
-    found: dict[int, tuple[Tensor, list[Path]]] = {}
-    seen: set[int] = set()
-    left: list[tuple[Any, Path]] = [(function, ())]
-    left += [(own, ()) for own in arguments]
-    for value, path in left:  # it grows
-        if isinstance(value, Tensor):
-            found.setdefault(id(value), (value, []))[1].extend([path] if path else [])
-        elif id(value) not in seen and len(seen) < _MOST:
-            seen.add(id(value))
-            left += [(name.value(), (*path, name) if is_held else (name,)) for name, is_held in _names_in(value)]
-    return found
+
+    def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
+        self.paths: dict[int, tuple[Any, list[Path]]] = {}
+        self._empty: list[Name] = []
+        self._variables: list[Any] = []  # containers
+        self._before: dict[int, list[Any]] = {}  # the kinds in containers
+        words = {"forward", "__call__"}
+        classes: dict[type, set[str]] = {}  # and the names that were looked up
+        left: list[tuple[Any, Path]] = [(function, ())]
+        left += [(own, ()) for own in arguments]
+        while left:
+            for value, path in left:  # it grows
+                is_known = id(value) in self.paths
+                if value is None and _is_read(path, words):
+                    self._empty.append(path[-1])
+                if value is None or len(self.paths) >= _MOST:
+                    continue
+                self.paths.setdefault(id(value), (value, []))[1].extend([path] if path else [])
+                if is_known or isinstance(value, Tensor):
+                    continue
+                if isinstance(value, _WATCHED):
+                    self._before[id(value)] = kinds_in(value)
+                    self._variables += [value] if len(path) == 1 else []
+                if not isinstance(value, type):
+                    classes.update({kind: set() for kind in type(value).__mro__ if kind not in classes})
+                names = _names_in(value, words)
+                left += [(name.value(), (*path, name) if is_held else (name,)) for name, is_held in names]
+            # Of classes, only methods and attributes are looked at that code names.
+            left = []
+            for kind, known in classes.items():
+                if not _is_ours(kind):
+                    new = [Name(kind, key) for key in words - known if key in vars(kind)]
+                    left += [(name.value(), (name,)) for name in new]
+                    known |= words
+
+    def of(self, value: Any) -> list[Path]:
+        """Return the paths to a tensor."""
+        return self.paths[id(value)][1] if id(value) in self.paths else []
+
+    def holders(self, path: Path) -> Iterator[tuple[Name, Any]]:
+        """Return the names before the last one of a path, and other names of these containers, with the containers."""
+        for name in path[:-1]:
+            held = name.value()
+            for other in self.of(held):
+                yield from [(own, own.value()) for own in other]
+
+    def checks(self, holders: Iterable[Any]) -> list[Callable[[], bool]]:
+        """Return functions that say whether no other tensors appeared: in containers, and where None was.
+
+        Containers that the function itself has changed are not looked at: that is done in the trace only.
+
+        Parameters
+        ----------
+        holders : iterable
+            Containers on the paths to tensors that the function has taken. Of others, variables are looked at.
+        """
+        watched = {id(own): own for own in (*holders, *self._variables) if isinstance(own, _WATCHED)}
+        kinds = [(own, kinds_in(own)) for own in watched.values()]
+        found: list[Callable[[], bool]] = [
+            functools.partial(has_kinds, own, present)
+            for own, present in kinds
+            if self._before.get(id(own), present) == present
+        ]
+        empty = [name for name in self._empty if name.value() is None]
+        return [*found, functools.partial(are_empty, empty)] if empty else found
 
 
-def _names_in(value: Any) -> Iterator[tuple[Name, bool]]:
-    """Return the names in an object, and whether what stands behind them is found there only."""
+def _is_read(path: Path, words: set[str]) -> bool:
+    """Whether code names what a path leads to: an attribute, or a variable."""
+    return bool(path) and (isinstance(path[-1].holder, types.CellType) or path[-1].key in words)
+
+
+def kinds_in(container: Any) -> list[Any]:
+    """Return the keys of a container and the classes of what it contains."""
+    if isinstance(container, dict):
+        return [*container, *map(type, container.values())]
+    return list(map(type, container))
+
+
+def has_kinds(container: Any, kinds: list[Any]) -> bool:
+    """Whether a container has these keys and contains these classes."""
+    return kinds_in(container) == kinds
+
+
+def are_empty(names: list[Name]) -> bool:
+    """Whether None stands behind names."""
+    return not any(isinstance(name.value(), Tensor) for name in names)
+
+
+def _names_in(value: Any, words: set[str]) -> Iterator[tuple[Name, bool]]:
+    """Return the names in an object, and whether what stands behind them is found there only.
+
+    Functions add to `words` the names that their code has.
+    """
     if isinstance(value, dict):
         yield from [(Name(value, key), True) for key in value] if len(value) <= _MOST else ()
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, _SEQUENCES):
         yield from [(Name(value, place), True) for place in range(len(value))] if len(value) <= _MOST else ()
     elif isinstance(value, types.MethodType):
         yield from _held(value.__self__, value.__func__)
     elif isinstance(value, functools.partial):
         yield from _held(value.func, value.args, value.keywords)
+    elif isinstance(value, property):
+        yield from _held(value.fget)
     elif _attribute(value, "__wrapped__") is not None:
         yield from _held(value.__wrapped__)
     elif isinstance(value, types.FunctionType):
-        yield from [(name, False) for name in _variables(value)]
-    elif not isinstance(value, types.ModuleType) and not _is_ours(value) and _attribute(value, "_kinds") is None:
+        yield from [(name, False) for name in _variables(value, words)]
+    elif not isinstance(value, (types.ModuleType, type)) and not _is_ours(value):
         own = _attribute(value, "__dict__")
-        if own.__class__ is dict:
-            yield from [(Name(own, key), True) for key in own]
+        is_module = _attribute(value, "_kinds") is not None  # of a network: only the code of its parts is looked at
+        for key in own if own.__class__ is dict else ():
+            if not is_module or _attribute(own[key], "_kinds") is not None:
+                yield Name(own, key), True
+        for kind in type(value).__mro__:
+            slots = vars(kind).get("__slots__", ())
+            yield from [(Name(value, key), True) for key in ([slots] if isinstance(slots, str) else slots)]
 
 
 def _attribute(value: Any, name: str) -> Any:
@@ -109,11 +206,13 @@ def _held(*parts: Any) -> Iterator[tuple[Name, bool]]:
     yield from [(Name(parts, place), False) for place in range(len(parts))]
 
 
-def _variables(function: types.FunctionType) -> Iterator[Name]:
+def _variables(function: types.FunctionType, others: set[str]) -> Iterator[Name]:
     codes = [function.__code__]
     for code in codes:  # it grows
         codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
     words = {key: None for code in codes for key in code.co_names}
+    others.update(words)
+    yield from [Name(function, key) for key in ("__defaults__", "__kwdefaults__")]
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     names = [Name(cell, key) for key, cell in cells]
     if not _is_ours(function):

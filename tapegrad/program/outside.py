@@ -43,6 +43,7 @@ class Takes(Writes):
         self._sources: dict[int, Source] = {}  # by the number of the value
         self._checks: list[Callable[[], bool]] = []
         self._attributes = Attributes()
+        self._watched: list[tuple[Watched, str]] = []  # and what must not change it
         self._states: dict[int, tuple[Any, Any]] = {}  # of generators, before the first draw
 
     # --- while it is traced ----------------------------------------------------------------------------------------
@@ -85,6 +86,10 @@ class Takes(Writes):
         """Let the program serve a call only if a function of Python's state returns True."""
         self._checks.append(check)
 
+    def watch(self, present: Callable[[], list[Any]], what: str) -> None:
+        """Let the program serve a call only if the same things are present, which what follows must not change."""
+        self._watched.append((Watched(present), what))
+
     def read_attribute(self, attributes: dict[str, Any], name: str) -> None:
         """Note that the function reads an attribute of a module, given all attributes of that."""
         if isinstance(self._around, Takes):
@@ -102,7 +107,10 @@ class Takes(Writes):
                     f"the function replaces the attribute {name!r} of a module; write to it in place, "
                     f"e.g. by self.{name}.copy_(...)"
                 )
-        return self._attributes.watched()
+        for watched, what in self._watched:
+            if not watched.is_same():
+                self.unseen(what)
+        return [*self._attributes.watched(), *[watched for watched, _ in self._watched]]
 
     def postpone(self) -> None:
         """Give the trace up: this call makes what later ones find."""

@@ -20,7 +20,7 @@ Indices = Sequence[Any]
 
 
 def _is_range(value: Any, length: int) -> bool:
-    return isinstance(value, np.ndarray) and np.array_equal(value.reshape(-1), np.arange(length))
+    return isinstance(value, np.ndarray) and np.array_equal(value, np.arange(length))
 
 
 def _along(key: Sequence[Any], indices: Indices) -> int:
@@ -88,7 +88,7 @@ def _columns(shape: tuple[int, ...], indices: Indices, key: Sequence[Any]) -> Ar
     if len(indices) > 2 or any(own != ARRAY for own in key):
         raise Refused("its indices are computed")
     rows, columns = indices if len(indices) == 2 else (np.arange(shape[0]), *indices)
-    if len(shape) != 2 or not isinstance(columns, Array) or not _is_range(rows, shape[0]):
+    if len(shape) != 2 or not isinstance(columns, Array) or columns.ndim != 1 or not _is_range(rows, shape[0]):
         raise Refused("its indices are computed")
     return columns
 

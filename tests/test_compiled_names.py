@@ -1,0 +1,213 @@
+"""Tensors that a compiled function finds by names: other ones may stand there in the next call, or none, or more."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+ONE, TWO, THREE = (tg.tensor(np.array(own)) for own in ([1.0, 2.0, -1.0], [0.5, -0.2, 0.3], [2.0, 4.0, 8.0]))
+Pair = namedtuple("Pair", "first second")
+
+MORE = {"first": ONE}
+
+#: A function of the next argument is made first; what follows changes what it finds.
+Program = Iterator[Any]
+
+
+class Box:
+    """An object with attributes."""
+
+    shared: Any = ONE
+
+    def __init__(self, **values: Any) -> None:
+        vars(self).update(values)
+
+    def scaled(self, x: Any) -> Any:
+        return self.helped(x) * self.shared
+
+    def helped(self, x: Any) -> Any:
+        return x + self.doubled
+
+    @property
+    def doubled(self) -> Any:
+        return self.inner * 2.0
+
+
+class Slotted:
+    __slots__ = ("inner",)
+
+
+def elements_of_a_list() -> Program:
+    held = [ONE]
+    yield lambda x: sum((x * own for own in held), x)
+    held.append(TWO)
+    yield
+    held.pop(0)
+    yield
+    held[0] = THREE
+    yield
+    held.clear()
+    yield
+
+
+def a_key_that_appears() -> Program:
+    held = {"first": ONE}
+    yield lambda x: x * held["first"] + held.get("second", 0.0)
+    held["second"] = TWO
+    yield
+    held["second"] = THREE
+    yield
+    del held["second"]
+    yield
+
+
+def an_empty_dict() -> Program:
+    held: dict[str, Any] = {}
+    yield lambda x: x * 2.0 if held.get("state") is None else x * held["state"]
+    held["state"] = ONE
+    yield
+    held["state"] = None
+    yield
+
+
+def a_variable_that_is_none() -> Program:
+    state = None
+    yield lambda x: x * 2.0 if state is None else x * state
+    state = ONE
+    yield
+    state = TWO
+    yield
+
+
+def an_attribute_that_is_none() -> Program:
+    box = Box(inner=None)
+    yield lambda x: x * 2.0 if box.inner is None else x * box.inner
+    box.inner = ONE
+    yield
+    box.inner = None
+    yield
+
+
+def containers_of_many_kinds() -> Program:
+    queue, groups = deque([ONE]), defaultdict(list, q=[ONE])
+    pairs, deep = [Pair(ONE, TWO)], {1: {2: {3: [ONE]}}}
+    yield lambda x: x * queue[0] + groups["q"][0] * 2.0 + pairs[0].first * pairs[0].second + deep[1][2][3][0]
+    queue[0] = TWO
+    yield
+    queue.appendleft(THREE)
+    yield
+    groups["q"][0] = THREE
+    yield
+    pairs[0] = Pair(THREE, ONE)
+    yield
+    deep[1][2][3] = [THREE]
+    yield
+
+
+def a_container_with_two_names() -> Program:
+    held = [ONE]
+    one, two = Box(inner=held), Box(inner=held)
+    yield lambda x: x * one.inner[0] + two.inner[0]
+    two.inner = [TWO]
+    yield
+    one.inner = [THREE]
+    yield
+
+
+def slots() -> Program:
+    slotted = Slotted()
+    slotted.inner = ONE
+    yield lambda x: x * slotted.inner
+    slotted.inner = TWO
+    yield
+
+
+def methods_and_classes() -> Program:
+    box = Box(inner=ONE)
+    yield box.scaled
+    box.inner = TWO
+    yield
+    Box.shared = THREE
+    yield
+    Box.shared = ONE
+    yield
+
+
+def defaults() -> Program:
+    def scaled(x: Any, factor: Any = ONE, *, others: Any = MORE) -> Any:
+        return x * factor + others["first"]
+
+    yield lambda x: scaled(x)
+    scaled.__kwdefaults__["others"]["first"] = TWO
+    yield
+    scaled.__defaults__ = (THREE,)
+    yield
+
+
+def variables_of_a_forward() -> Program:
+    class Scaled(tg.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * factor
+
+    factor = ONE
+    network = tg.nn.Sequential(Scaled(), tg.nn.Tanh())
+    yield lambda x: network(x)
+    factor = TWO
+    yield
+
+
+def hooks_in_a_list() -> Program:
+    hooks: list[Any] = []
+
+    def slope(x: Any) -> Any:
+        x = x.detach().requires_grad_()
+        y = x * x
+        for hook in hooks:
+            y.register_hook(hook)
+        (y**2).sum().backward()
+        return x.grad
+
+    yield slope
+    hooks.append(lambda ct: ct * 2.0)
+    yield
+    hooks.clear()
+    yield
+
+
+PROGRAMS = [
+    elements_of_a_list, a_key_that_appears, an_empty_dict, a_variable_that_is_none, an_attribute_that_is_none,
+    containers_of_many_kinds, a_container_with_two_names, slots, methods_and_classes, defaults, variables_of_a_forward,
+    hooks_in_a_list,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda own: own.__name__)
+def test_what_stands_behind_names_changes_between_calls(program: Callable[[], Program]) -> None:
+    changes = program()
+    function = next(changes)
+    compiled = tg.compile(function)
+    for _ in (0, *changes):
+        for _ in range(3):
+            np.testing.assert_allclose(np.asarray(compiled(ONE)), np.asarray(function(ONE)), rtol=1e-12)
+    assert compiled.programs
+
+
+def test_lists_that_the_function_does_not_read_may_grow() -> None:
+    class Trainer:
+        def __init__(self) -> None:
+            self.weight, self.losses = ONE, list[float]()
+
+        def step(self, x: Any) -> Any:
+            return (x * self.weight).sum()
+
+    trainer = Trainer()
+    compiled = tg.compile(trainer.step)
+    for _ in range(5):
+        trainer.losses.append(float(compiled(TWO)))
+    assert len(compiled.programs) == 1
