@@ -133,3 +133,27 @@ def test_a_step_that_counts_in_python_is_refused() -> None:
         step(X)
     assert own.state[weight]["step"] == 1
     assert weight.tolist() == before
+
+
+def test_gradients_that_a_frozen_parameter_keeps_and_loses() -> None:
+    def trained(is_compiled: bool) -> list[Any]:
+        one, two = (tg.nn.Parameter(tg.tensor(START)) for _ in range(2))
+        own = tg.optim.Adam([one, two], lr=0.1)
+
+        def step(x: Any) -> Any:
+            ((one * two * x) ** 2).sum().backward()
+            own.step()
+
+        call, found = tg.compile(step) if is_compiled else step, []
+        for number in range(9):
+            if number == 3:
+                one.requires_grad_(False)  # its gradient stays, and moves it
+            if number == 5:
+                own.zero_grad()
+            if number == 7:
+                one.requires_grad_()
+            call(X)
+            found.append([*one.tolist(), *two.tolist()])
+        return found
+
+    np.testing.assert_allclose(trained(True), trained(False), rtol=1e-12)

@@ -173,6 +173,8 @@ class Outside:
                 own = from_array(source.new())
             elif isinstance(source, GradOf):
                 own = source.tensor._grad
+                if own is None:
+                    return None
             given = own._layout
             if given.shape != layout.shape or given.dtype != layout.dtype:
                 return None
