@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
 from tapegrad.ops.table.public import NAMESPACES, names_in
+from tapegrad.runtime import state
 
 PAGE: Final = "docs/reference/ops.md"
 
@@ -99,6 +101,7 @@ def nearest(name: str) -> str:
     return f"{places[found[0]]}.{found[0]}" if found else ""
 
 
+@functools.lru_cache(maxsize=256)  # to look for the nearest name takes 20 ms, and programs ask `hasattr` again and again
 def why_missing(module: str, name: str) -> str:
     """Return what is to be said of a name that a module does not have."""
     elsewhere = [f"{namespace}.{name}" for namespace in NAMESPACES if name in names_in(namespace)]
@@ -115,3 +118,6 @@ def why_missing(module: str, name: str) -> str:
         return f"it is a method of tensors: x.{name}(...)" if callable(getattr(Tensor, name)) else f"write x.{name}"
     near = nearest(name)
     return f"did you mean {near}?" if near else f"{PAGE} lists what there is"
+
+
+state.register("ops.table.scope: reasons", lambda: why_missing.cache_info().currsize, why_missing.cache_clear)
