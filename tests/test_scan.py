@@ -280,7 +280,7 @@ def test_turns_of_too_many_ways() -> None:
     """They are traced one by one, and the function is called as it is where that does not serve."""
 
     def f(x: Any) -> Any:
-        return func.scan(lambda c, _: (c * float(c > 0) + int(c * 1000) * 1e-3, None), x, None, length=30)[0]
+        return func.scan(lambda c, _: (c * float(c > 0) + int(c * 1000) * 1e-3, None), x, None, length=8)[0]
 
     compiled, xs = tg.compile(f), np.linspace(0.1, 0.7, 20)
     with pytest.warns(UserWarning, match="takes another way"):
