@@ -51,7 +51,6 @@ AHEAD = {
     ("tape/traces.py", "tensor.py", "types"),
     ("tape/views.py", "tensor.py", "types"),
     ("recording/plan.py", "ops/table/op.py", "types"),
-    ("ops/table/op.py", "__init__.py", "call"),
     ("autograd/__init__.py", "testing/gradients.py", "types"),
     ("autograd/function_entry.py", "ops/history.py", "call"),
     ("func/mapping.py", "program/mapped.py", "call"),

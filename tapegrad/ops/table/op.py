@@ -284,8 +284,7 @@ class Op(_Frozen):
         """
         from tapegrad.ops.table.public import TOP, find  # at call time: it imports ops
 
-        one = None if self.call else find(TOP, self.name)
-        function = self.call or (one.function if one else getattr(xp, self.name))
+        function = self.call or getattr(find(TOP, self.name), "function", None) or getattr(xp, self.name)
         out = function(list(operands), **attrs) if self.variadic else function(*operands, **attrs)
         if len(self.results) == 1:
             return out

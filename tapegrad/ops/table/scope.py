@@ -101,7 +101,7 @@ def nearest(name: str) -> str:
     return f"{places[found[0]]}.{found[0]}" if found else ""
 
 
-@functools.lru_cache(maxsize=256)  # to look for the nearest name takes 20 ms, and programs ask `hasattr` again and again
+@functools.lru_cache(maxsize=256)  # the nearest name takes 20 ms, and programs ask `hasattr` often
 def why_missing(module: str, name: str) -> str:
     """Return what is to be said of a name that a module does not have."""
     elsewhere = [f"{namespace}.{name}" for namespace in NAMESPACES if name in names_in(namespace)]
