@@ -13,7 +13,8 @@ from tapegrad.sweep.recorded import ids_by_slot, ids_of, run_recorded
 from tapegrad.sweep.sweep import Sweep, run_pass
 from tapegrad.sweep.workspace import N_LEAVES
 from tapegrad.tape import views
-from tapegrad.tape.entries import Leaf, TapeNode, leaf_at
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode, leaf_at
+from tapegrad.tape.hooks import is_freed
 from tapegrad.tensor import Tensor
 
 _to_all_leaves: Final = Destination(None, create_graph=False, accumulate=True)
@@ -142,10 +143,30 @@ def depends_only_on(node: TapeNode, leaves: set[int]) -> bool:
 
     Of a graph that was freed it is not known.
     """
+    is_small = _depends_only_on(node, leaves)
+    if is_small is not None:
+        return is_small
     try:
         return run_pass([node], [], None, True, lambda sweep: _reaches_only(sweep, leaves), True)
     except RuntimeError:
         return False
+
+
+_FEW: Final = 6  # operands, of which Python looks at each in less time than a pass takes
+
+
+def _depends_only_on(node: TapeNode, leaves: set[int]) -> bool | None:
+    """Do as `depends_only_on` for a graph with few edges; return None for others, and for one that was freed."""
+    found: list[Any] = [node]
+    for number, own in enumerate(found):  # it grows
+        if own.__class__ is Leaf:
+            if own.slot not in leaves and own.tensor() is not None:
+                return False
+        elif number == _FEW or is_freed(own):
+            return None
+        else:
+            found += [one for one in own[FIRST_OPERAND : FIRST_OPERAND + own[PLAN_OBJECT].arity] if one is not None]
+    return True
 
 
 def _reaches_only(sweep: Sweep, leaves: set[int]) -> bool:

@@ -79,7 +79,9 @@ class Level:
         Whether the graph around is recorded.
     """
 
-    __slots__ = ("argnums", "args", "cts", "inputs", "is_connected", "of_arrays", "records", "trees")
+    __slots__ = (
+        "argnums", "args", "cts", "has_containers", "inputs", "is_connected", "of_arrays", "records", "trees",
+    )  # fmt: skip
 
     def __init__(self, args: Sequence[Any], argnums: Argnums | None = None) -> None:
         self.argnums, self.records, self.is_connected = argnums, modes.is_grad_enabled(), False
@@ -91,17 +93,18 @@ class Level:
             self.args[0] = fresh = self._fresh_tensor(args[0])
             self.inputs.append(fresh)
             return
-        self.trees, self.of_arrays = [], []
+        self.trees, self.of_arrays, self.has_containers = [], [], False
         for position in range(len(args)) if argnums is None else chosen_arguments(argnums, len(args)):
             tree = args[position]
             self.trees.append(tree)
-            if isinstance(tree, Tensor):
-                self.args[position] = fresh = self._fresh(tree)
-                self.inputs.append(fresh)
-            else:
+            if isinstance(tree, (dict, tuple, list)):
                 leaves = [self._fresh(leaf) for leaf in flatten(tree)]
                 self.args[position] = rebuild(tree, leaves)
                 self.inputs += leaves
+                self.has_containers = True
+            else:
+                self.args[position] = fresh = self._fresh(tree)
+                self.inputs.append(fresh)
 
     @property
     def has_arrays(self) -> bool:
@@ -220,7 +223,9 @@ class Level:
                 array_of(value) if is_array else value for value, is_array in zip(values, self.of_arrays, strict=True)
             ]
         if isinstance(self.argnums, int):
-            return rebuild(self.trees[0], leaves)
+            return rebuild(self.trees[0], leaves) if self.has_containers else leaves[0]
+        if not self.has_containers:
+            return tuple(leaves)
         return rebuild(tuple(self.trees), leaves)
 
 

@@ -8,7 +8,7 @@ The tangent of a scalar is its gradient times v, if nobody can differentiate it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from tapegrad.modes import is_grad_enabled
 from tapegrad.ops.table.gateway import constant
 from tapegrad.tensor import Tensor, from_array
 
+_LEAVES: Final = Tensor, np.ndarray
 _VJP, _JVP = "vjp(f, *primals)", "jvp(f, primals, tangents)"
 
 
@@ -67,14 +68,17 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     value = rebuild(output, values)
 
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        if not is_like(cotangents, output):
+        if output.__class__ is Tensor and cotangents.__class__ in _LEAVES:  # nearly every call
+            cts = [vector_like(cotangents, output)]
+        elif is_like(cotangents, output):
+            cts = [vector_like(ct, to) for ct, to in zip(flatten_like(cotangents, output), outputs, strict=True)]
+        else:
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 f"function. cotangents: {structure(cotangents)}, primal output: {structure(output)}"
             )
-        cts = [vector_like(ct, to) for ct, to in zip(flatten_like(cotangents, output), outputs, strict=True)]
         for number, (ct, to) in enumerate(zip(cts, outputs, strict=True)):
-            if ct.shape != to.shape:
+            if ct._layout.shape != to._layout.shape:
                 raise errors.gradient_shape("vjp_fn()", number, ct.shape, to.shape)
         records = is_grad_enabled() if create_graph is None else create_graph
         records = records and not (is_closed and all(ct._node is None for ct in cts))

@@ -289,7 +289,8 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike = No
         check_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
-    array = array_of("as_tensor", data, dtype, None)
+    is_usual = data.__class__ is np.ndarray and dtype is None and data.dtype.kind in "biufc"
+    array = data if is_usual else array_of("as_tensor", data, dtype, None)
     return from_numpy(array if array.flags.aligned else array.copy())
 
 
