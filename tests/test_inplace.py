@@ -313,3 +313,44 @@ def test_part_written_back_is_one_write(key: Any) -> None:
     np.testing.assert_array_equal(x.grad.numpy(), [[0, 0, 0], [2, 2, 2]])
     with pytest.raises(IndexError, match="index 7 is out of bounds"):
         y[7] = y[0]
+
+
+def test_fills_that_are_not_recorded(T):
+    """Of a gradient, of a leaf under no_grad, of what is not contiguous or has no such number."""
+    x = T.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    (x * x).sum().backward()
+    before = x.grad._version
+    assert x.grad.zero_() is x.grad
+    assert x.grad._version == before + 1
+    assert x.grad.tolist() == [[0, 0], [0, 0]]
+    with T.no_grad():
+        x.fill_(2)
+        x.t()[0].zero_()
+    assert x.tolist() == [[0, 2], [0, 2]]
+    y = x * x
+    with T.no_grad():
+        x.fill_(1.5)
+    with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.zero_()
+    z = x * 2
+    z.zero_()
+    assert z.requires_grad
+    assert T.zeros(2).fill_(float("nan")).isnan().all()
+    assert T.zeros(2, dtype=T.int64).fill_(3).tolist() == [3, 3]
+
+
+def test_sums_with_a_factor(T):
+    x, g = T.tensor([1.0, 2.0], requires_grad=True), T.tensor([1.0, 10.0])
+    with T.no_grad():
+        x.add_(g, alpha=-0.5).sub_(g, alpha=2)
+    assert x.tolist() == [-1.5, -23]
+    y = x * 1.0
+    y.add_(g * x, alpha=3)
+    y.sum().backward()
+    assert x.grad.tolist() == [4, 31]
+    n = T.tensor([1, 2])
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+        n.add_(n, alpha=0.5)
+    assert T.tensor([1.0, 2.0]).add_(n, alpha=2).tolist() == [3, 6]

@@ -203,9 +203,13 @@ _rounded_quotient: Final = in_place(rounding.div, "div")
 
 def _scaled(operator: Callable[[Tensor, Any], Tensor], op: Op) -> Callable[..., Tensor]:
     def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-        is_one = alpha.__class__ is int and alpha == 1
-        if is_one and other.__class__ is Tensor and other._layout.floating and self._layout.floating:
-            return operator(self, other)  # nothing to multiply, and no kind to check
+        if other.__class__ is Tensor and alpha.__class__ in (int, float):
+            layout, own = other._layout, self._layout
+            if alpha == 1:
+                if layout.floating and own.floating:
+                    return operator(self, other)  # nothing to multiply, and no kind to check
+            elif layout.floating and layout.dtype is own.dtype and not layout.weak:
+                return operator(self, arithmetic.mul(other, alpha))  # no kind to check
         return operator(self, times(op, alpha, self, as_operand(other, f"{op.name}_", "other", 1)))
 
     call.__name__ = call.__qualname__ = f"{op.name}_"
@@ -242,8 +246,27 @@ def copy_(self: Tensor, source: Any) -> Tensor:
     return self
 
 
+_SMALL: Final = 1e4  # any floating dtype has numbers up to this one
+
+
+def _fill(target: Tensor, value: float) -> bool:
+    """Fill a tensor with a small number if that is not recorded; return False if that is something else."""
+    array, layout = target._data, target._layout
+    if not layout.contiguous or layout.dtype.kind != "f" or not -_SMALL < value < _SMALL:
+        return False
+    if array.__class__ is not np.ndarray or not array.flags.writeable or modes.mode.value & modes.INTERCEPTORS:
+        return False
+    if records(target):
+        return False
+    before_write(target)
+    array.fill(value)
+    return True
+
+
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Set all elements to a number, in place; recorded where a gradient is wanted."""
+    if value.__class__ in (int, float) and _fill(self, value):
+        return self
     if len(shape_of(value)):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got shape {list(np.shape(value))}")
     return copy_(self, value)
@@ -251,7 +274,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 def zero_(self: Tensor) -> Tensor:
     """Set all elements to zero, in place; recorded where a gradient is wanted."""
-    return copy_(self, 0)
+    return self if _fill(self, 0) else copy_(self, 0)
 
 
 def detach_(self: Tensor) -> Tensor:

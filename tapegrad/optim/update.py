@@ -131,6 +131,7 @@ class Update:
         self.name, self.formula, self.initial = name, formula, initial
         self.reads = reads(formula, initial)
         self.count = count
+        self._written = versions.Writer()
         self._pack: Callable[..., None] = struct.Struct(f"{HEAD + len(self.reads.options)}d").pack_into
         self._values = watch(np.zeros(HEAD + 7), "values of an optimizer")
         width = sizeof(Row) // WORD
@@ -162,7 +163,7 @@ class Update:
             for number, param in enumerate(params):
                 if param._grad is not None and not self._rows[number, Row.word("was_run")]:
                     self._by_hand(number, param, param._grad, group, state)
-        versions.note_all([param._data for param in params if param._grad is not None])
+        self._written.note([param._data for param in params if param._grad is not None])
 
     def _by_hand(self, number: int, param: Tensor, grad: Tensor, group: Mapping[str, Any], state: State) -> None:
         """Make what is missing of the state, and run the loop on contiguous copies of what is not contiguous."""

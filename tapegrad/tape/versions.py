@@ -91,18 +91,22 @@ class Writer:
         Their data are looked at each time.
     """
 
-    def __init__(self, tensors: Sequence[Any]) -> None:
+    def __init__(self, tensors: Sequence[Any] = ()) -> None:
         self.tensors = tensors
         self._arrays: list[Any] = []
         self._known: list[_Storage] = []
 
     def __call__(self) -> None:
         """Note that all of them are written to now."""
+        self.note([own._data for own in self.tensors])
+
+    def note(self, arrays: list[Any]) -> None:
+        """Note that arrays are written to now, mostly the same ones as before."""
         global last
-        arrays = [own._data for own in self.tensors]
         if (
             modes.mode.value & modes.INTERCEPTORS
             or on_write is not None
+            or len(arrays) != len(self._arrays)
             or not all(map(operator.is_, arrays, self._arrays))
         ):
             note_all(arrays)
