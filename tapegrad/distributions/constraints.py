@@ -63,6 +63,11 @@ class Constraint:
         result: Tensor = self._holds(value.detach())
         return result
 
+    def holds_for_all(self, value: Tensor) -> bool:
+        """Return whether all values are in the set."""
+        result = self.check(value)
+        return bool(result if result.numel() == 1 else result.all())
+
     def __repr__(self) -> str:
         return self._text if isinstance(self._text, str) else self._text()
 

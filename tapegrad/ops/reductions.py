@@ -174,7 +174,7 @@ def _truth(name: str, function: np.ufunc, doc: str) -> Reduction:
 
     def forward(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
         result = function.reduce(x, axis=dim, keepdims=keepdim)
-        return result.astype(np.uint8) if np.result_type(x) == np.uint8 else result
+        return result.astype(np.uint8) if getattr(x, "dtype", None) == np.uint8 else result
 
     def dims(call: str, ndim: int, dim: Any) -> tuple[int, ...]:
         return () if dim == () or dim == [] else reduced_dims(call, ndim, dim)
