@@ -495,3 +495,50 @@ def test_names_of_indices(T):
     assert x[:].grad_fn.name() == "SliceBackward0"
     assert x[...].grad_fn.name() == "AliasBackward0"
     assert x.view(12).grad_fn.name() == x.reshape(12).grad_fn.name() == "ViewBackward0"
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_names_of_losses(T, reduction):
+    x, y, classes = T.full((2, 3), 0.5, requires_grad=True), T.full((2, 3), 0.25), T.tensor([0, 2])
+    targets = {
+        "mse_loss": y, "huber_loss": y, "smooth_l1_loss": y, "binary_cross_entropy": y, "soft_margin_loss": y,
+        "binary_cross_entropy_with_logits": y, "nll_loss": classes, "cross_entropy": classes,
+        "multi_margin_loss": classes, "l1_loss": y,
+    }  # fmt: skip
+    names = [
+        getattr(T.nn.functional, loss)(x, target, reduction=reduction).grad_fn.name()
+        for loss, target in targets.items()
+    ]
+    assert names == [
+        f"{name}Backward0"
+        for name in (
+            "MseLoss", "HuberLoss", "SmoothL1Loss", "BinaryCrossEntropy", "SoftMarginLoss",
+            "BinaryCrossEntropyWithLogits", "NllLoss", "NllLoss", "MultiMarginLoss", reduction.title(),
+        )
+    ]  # fmt: skip
+
+
+def test_names_of_calls(T):
+    """One operation here is several in PyTorch, or a step of one: the kind of the call names the node."""
+    x, v, F = T.ones(2, 3, requires_grad=True), T.ones(3, requires_grad=True), T.nn.functional
+    images, k = T.ones(1, 1, 4, 4, requires_grad=True), T.tensor([0])
+    results = {
+        "Sum": x.sum(), "Sum1": x.sum(0), "Mean1": x.mean(1), "Prod1": x.prod(0), "Max1": x.max(), "Min1": x.min(),
+        "Std": x.std(), "Var": x.var(0), "Dot": v @ v, "Mv": x @ v, "Mm": x @ x.T, "UnsafeView": x[None] @ x.T,
+        "Rsub1": 1 - x, "Mul": 2 / x, "Reciprocal": x.reciprocal(), "Pow": x.square(), "Pow1": x**x, "Pow2": 2**x,
+        "Clamp1": x.clamp(0, 1), "Clamp": x.clamp(x, x), "Split": x.chunk(2)[1], "Unbind": x.unbind(1)[0],
+        "MaskedFill": x.masked_fill(x > 1, 0.0), "Tril": x.tril(), "Triu": x.triu(), "View": x.flatten(), "T": x.t(),
+        "Permute": x.T, "Transpose": x.transpose(0, 1), "IndexSelect": x.index_select(0, k), "Take": x.take(k),
+        "Embedding": F.embedding(k, x), "Softplus": F.softplus(x), "Addmm": F.linear(x, x, v[:2]),
+        "Addmv": T.addmv(v[:2], x, v), "NativeLayerNorm": F.layer_norm(x, (3,), v, v),
+        "NativeBatchNorm": F.batch_norm(x, None, None, v, v, training=True),
+        "NativeGroupNorm": F.group_norm(x, 1, v, v),
+        "Convolution": F.conv1d(x[None], x[None]), "MaxPool2DWithIndices": F.max_pool2d(images, 2),
+        "AvgPool2D": F.avg_pool2d(images, 2), "AdaptiveAvgPool2D": F.adaptive_avg_pool2d(images, 2),
+    }  # fmt: skip
+    for name, result in results.items():
+        number = name[-1] if name[-1].isdigit() else "0"
+        assert result.grad_fn.name() == f"{name.removesuffix(number)}Backward{number}"
+    y = x * 1
+    y[0] = v
+    assert (y.grad_fn.name(), type(y.grad_fn).__name__) == ("torch::autograd::CopySlices", "CopySlices")

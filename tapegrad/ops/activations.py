@@ -233,7 +233,7 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
 
 
 _softsign = unary(
-    "softsign", None, lambda ct, x: ct / ((1 + abs(x)) * (1 + abs(x))),
+    "softsign", None, lambda ct, x: ct / ((1 + abs(x)) * (1 + abs(x))), node_name="DivBackward0",
     doc="", fx=lambda x: x / (1 + abs(x)), real_only=True, oracle=lambda x: x * (1 / (1 + np.abs(x))),
     special={0.0: 1.0}, names=None,
 )  # fmt: skip
@@ -292,7 +292,8 @@ def _tanhshrink_rule(ct: Any, x: Any) -> Any:
 
 
 _tanhshrink = unary(
-    "tanhshrink", None, _tanhshrink_rule, doc="", fx=lambda x: x - xp.tanh(x), oracle=lambda x: -np.tanh(x) + x,
+    "tanhshrink", None, _tanhshrink_rule, node_name="SubBackward0",
+    doc="", fx=lambda x: x - xp.tanh(x), oracle=lambda x: -np.tanh(x) + x,
     special={0.0: 0.0, np.inf: 1.0, -np.inf: 1.0}, names=None,
 )  # fmt: skip
 

@@ -8,18 +8,22 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
-from tapegrad.ops.arithmetic import add, mul, where
+from tapegrad.ops.arithmetic import mul, where
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.linalg import bmm, matmul, mv, outer
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import transpose
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.docs import Common
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.op import Sample, op_table
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
+_PLUS = {
+    call: connect_as(f"{call.title()}Backward0", op_table["add"])
+    for call in ("addmm", "addmv", "addr", "baddbmm", "addbmm")
+}
 F = TypeVar("F", bound=Callable[..., Any])
 
 _COMMON = Common(
@@ -57,7 +61,7 @@ def _plus(call: str, input: Any, product: Tensor, beta: float, alpha: float) -> 
         product = mul(product, alpha)
     if beta == 0:
         return where(np.False_, expanded, product)  # which gives it a gradient of 0
-    return add(expanded if beta == 1 else mul(expanded, beta), product)
+    return _PLUS[call](expanded if beta == 1 else mul(expanded, beta), product)
 
 
 @_sum(np.matmul, (((2, 4), (2, 3), (3, 4)), ((4,), (2, 3), (3, 4))))

@@ -112,9 +112,8 @@ def batch_norm(
         update_both(x, running_mean, running_var, momentum, parts)
     else:
         out = by_running("batch_norm", x, running_mean, running_var, eps)
-    return scaled(
-        out, *(_along_channels(x, own, "batch_norm", name) for name, own in (("weight", weight), ("bias", bias)))
-    )
+    affines = (_along_channels(x, own, "batch_norm", name) for name, own in (("weight", weight), ("bias", bias)))
+    return scaled("Batch", out, *affines)
 
 
 def _group_norm_by_numpy(input: Any, weight: Any = 1, bias: Any = 0, *, num_groups: int, eps: float = 1e-5) -> Any:
@@ -178,7 +177,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     if n * channels // num_groups * math.prod(x.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(x.shape)}")
     affines = (_along_channels(x, own, "group_norm", name) for name, own in (("weight", weight), ("bias", bias)))
-    return scaled(standardize(x, parts, eps, True), *affines)
+    return scaled("Group", standardize(x, parts, eps, True), *affines)
 
 
 @public(namespaces=(FUNCTIONAL,))
@@ -248,4 +247,4 @@ def instance_norm(
     else:
         out = by_running("instance_norm", x, running_mean, running_var, eps)
     affines = (_along_channels(x, own, "instance_norm", name) for name, own in (("weight", weight), ("bias", bias)))
-    return scaled(out, *affines)
+    return scaled("Batch", out, *affines)

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.ops.along import floating, log_softmax
 from tapegrad.ops.arithmetic import add, div, mul, neg, where
 from tapegrad.ops.broadcasting import contiguous
-from tapegrad.ops.losses import REDUCTIONS, reduced
+from tapegrad.ops.losses import REDUCTIONS, reduced, reduction_of
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import movedim
 from tapegrad.ops.reductions import mean, sum
@@ -193,7 +193,7 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
         except (NotInRowsError, IndexError):
             pass  # classes may be ignored, or stand elsewhere than in the last of two dimensions
         else:
-            return REDUCTIONS[reduction](losses)
+            return reduction_of("nll_loss", reduction)(losses)
     scores, classes = as_operand(input, "nll_loss", "input", 1), as_operand(target, "nll_loss", "target", 2)
     x = _class_last("nll_loss", scores)
     indices, counted = _class_indices("nll_loss", scores, classes, ignore_index)
@@ -271,7 +271,7 @@ def cross_entropy(
         except (NotInRowsError, IndexError):
             pass  # classes may be ignored, or stand elsewhere than in the last of two dimensions
         else:
-            return REDUCTIONS[reduction](losses)
+            return reduction_of("cross_entropy", reduction)(losses)
     scores, goal = as_operand(input, "cross_entropy", "input", 1), as_operand(target, "cross_entropy", "target", 2)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")

@@ -6,17 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.arithmetic import add, div, mul, where
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.permutations import permute, t
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand, shape_of
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.gateway import as_operand, connect_as, shape_of
+from tapegrad.ops.table.op import Sample, op_table
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.transcendental import softplus as softplus_op
 from tapegrad.tensor import Tensor
+
+# The last steps of what is one operation in PyTorch.
+_above_or = connect_as("SoftplusBackward0", op_table["where"])
+_square = connect_as("PowBackward0", op_table["mul"])
+_reciprocal = connect_as("ReciprocalBackward0", op_table["div"])
+_plus = connect_as("AddmmBackward0", op_table["add"])
+_plus_viewed = connect_as("ViewBackward0", op_table["add"])
 
 
 @public(method=True, inplace=True, common=docs.UNARY)
@@ -37,7 +43,7 @@ def square(input: Any) -> Tensor:
     x = as_operand(input, "square", "input", 1)
     if x.dtype.kind == "b":
         x = cast(x, np.int64)  # as a power is
-    return mul(x, x)
+    return _square(x, x)
 
 
 @public(method=True, common=docs.UNARY)
@@ -77,7 +83,7 @@ def reciprocal(input: Any) -> Tensor:
     >>> tg.reciprocal(tg.tensor([2.0, 4.0]))
     tensor([0.5000, 0.2500])
     """
-    return div(1.0, as_operand(input, "reciprocal", "input", 1))
+    return _reciprocal(1.0, as_operand(input, "reciprocal", "input", 1))
 
 
 @public(namespaces=(FUNCTIONAL,), common=docs.UNARY)
@@ -109,7 +115,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """
     scaled = input if beta == 1 else input * beta
     result = softplus_op(scaled)
-    return where(scaled > threshold, input, result if beta == 1 else result / beta)
+    return _above_or(scaled > threshold, input, result if beta == 1 else result / beta)
 
 
 # Linear ------------------------------------------------------------------------------------------------
@@ -149,4 +155,6 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     tensor([11.5000])
     """
     out = matmul(input, permute(weight, (1, 0)) if len(shape_of(weight)) == 2 else t(weight))
-    return out if bias is None else add(out, bias)
+    if bias is None:
+        return out
+    return _plus(out, bias) if len(out._layout.shape) == 2 else _plus_viewed(out, bias)

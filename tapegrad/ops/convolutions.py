@@ -14,11 +14,13 @@ from tapegrad.ops.fill import zeros
 from tapegrad.ops.patches import col2im
 from tapegrad.ops.pooling import input_of, numbers
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.op import Sample, op_table, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.transposed import conv2d_transposed
 from tapegrad.tensor import Tensor
+
+_of_signals: Final = connect_as("ConvolutionBackward0", op_table["squeeze"], 1)
 
 _DOC: Final = """{sentence}
 
@@ -115,7 +117,7 @@ def _operands(name: str, n: int, input: Any, weight: Any) -> tuple[Tensor, Tenso
 def _conv1d(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     (s,), (d,) = numbers("conv1d", "stride", stride, 1), numbers("conv1d", "dilation", dilation, 1)
     pads: Any = padding if isinstance(padding, str) else (0, *numbers("conv1d", "padding", padding, 1))
-    return xp.squeeze(conv2d(xp.unsqueeze(x, -2), xp.unsqueeze(w, -2), bias, (1, s), pads, (1, d), groups), -2)
+    return _of_signals(conv2d(xp.unsqueeze(x, -2), xp.unsqueeze(w, -2), bias, (1, s), pads, (1, d), groups), -2)
 
 
 def _conv3d(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:

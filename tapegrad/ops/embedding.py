@@ -11,7 +11,7 @@ from tapegrad.ops.arithmetic import add, mul, where
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.extrema import amax, amin
 from tapegrad.ops.gather import indices_of
-from tapegrad.ops.index_arrays import taken
+from tapegrad.ops.index_arrays import embedded
 from tapegrad.ops.setitem import write_at_index
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
@@ -85,7 +85,7 @@ def embedding(
         raise AssertionError(f"Padding_idx must be within num_embeddings, {rows}; it is {padding_idx}")
     if max_norm is not None:
         _renormed(table if table is weight else weight, np.unique(chosen._data), max_norm, norm_type)
-    out: Tensor = taken(table, 0, chosen)
+    out: Tensor = embedded(table, 0, chosen)
     if padding_idx is not None:
         out = where(unsqueeze(chosen == padding_idx % rows, -1), out.detach(), out)
     if scale_grad_by_freq:

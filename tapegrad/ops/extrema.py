@@ -15,8 +15,8 @@ from tapegrad.ops.ordering import max_along, min_along
 from tapegrad.ops.reductions import count_of, kept_shape
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite, first_of_several
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Sample, op_table, xp
 from tapegrad.ops.table.public import Names, public
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range, reduction
 from tapegrad.recording.plan import Plan
@@ -148,6 +148,8 @@ def _oracle(whole: np.ufunc) -> Callable[..., Any]:
     )
 
 
+_largest = connect_as("MaxBackward1", op_table["amax"])
+_smallest = connect_as("MinBackward1", op_table["amin"])
 _EXTREMUM_SAMPLES = (
     Sample(((2, 3),)),
     Sample(((2, 3),), {"dim": 0}),
@@ -193,7 +195,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     >>> values.tolist(), indices.tolist()
     ([3.0, 4.0], [1, 0])
     """
-    return _extremum("max", amax, max_along, maximum, input, dim, keepdim, other)
+    return _extremum("max", _largest, max_along, maximum, input, dim, keepdim, other)
 
 
 @public(method=True)
@@ -209,7 +211,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     >>> tg.min(tg.tensor([3.0, 1.0, 2.0])).item()
     1.0
     """
-    return _extremum("min", amin, min_along, minimum, input, dim, keepdim, other)
+    return _extremum("min", _smallest, min_along, minimum, input, dim, keepdim, other)
 
 
 def _extremum(call: str, whole: Any, along: Any, pairwise: Any, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:

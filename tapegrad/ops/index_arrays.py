@@ -13,12 +13,15 @@ from tapegrad.ops.indexing import index_gather, index_gather_op, index_scatter_a
 from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.index_values import index_values
 from tapegrad.ops.table.op import Bound, Op
+from tapegrad.ops.table.results import with_nodes_named
 from tapegrad.recording.keys import TAKES_ARRAYS
 from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
 
 
-def _served(op: Op, attrs: Callable[..., dict[str, Any]], by_key: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _served(
+    op: Op, attrs: Callable[..., dict[str, Any]], by_key: Callable[..., Tensor], node_name: str = ""
+) -> Callable[..., Tensor]:
     """Return the function of an op's operands, a dimension, the indices along it and further arguments.
 
     The indices are a tensor of int64, of numbers that are known to be in range. Compiled code finds plans, and Python
@@ -31,8 +34,10 @@ def _served(op: Op, attrs: Callable[..., dict[str, Any]], by_key: Callable[..., 
         Makes attributes of the key of the dimension, the array of indices and the further arguments.
     by_key : callable
         The function of the op that tracers see: it takes operands, a tuple of one array, the key, and the rest.
+    node_name : str
+        Of its nodes; default as the op says.
     """
-    plans, n = PlanCache(), len(op.operands)
+    plans, n, op = PlanCache(), len(op.operands), with_nodes_named(op, node_name or op.node_name)
 
     def call_new(*args: Any) -> Tensor:
         operands, (place, given, *rest) = args[:n], args[n:]
@@ -48,8 +53,12 @@ def _served(op: Op, attrs: Callable[..., dict[str, Any]], by_key: Callable[..., 
     return lambda *args: plans.call(*args)  # which the first call replaces
 
 
-#: Elements: of an operand, a dimension and indices.
-taken: Final = _served(index_gather_op, lambda key, arrays: {"key": key}, index_gather)
+def _taken_as(name: str) -> Callable[..., Tensor]:
+    return _served(index_gather_op, lambda key, arrays: {"key": key}, index_gather, f"{name}Backward0")
+
+
+#: Elements: of an operand, a dimension and indices. In PyTorch, each is an operation.
+taken, selected, embedded = _taken_as("Take"), _taken_as("IndexSelect"), _taken_as("Embedding")
 #: Zeros of a shape to which elements are added: of these, a dimension, indices and the shape.
 added_up: Final = _served(
     index_scatter_add_op, lambda key, arrays, shape: {"key": key, "shape": shape}, index_scatter_add

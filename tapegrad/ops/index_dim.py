@@ -12,7 +12,7 @@ from tapegrad.ops.arithmetic import add, mul, where
 from tapegrad.ops.broadcasting import contiguous, expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.gather import indices_of, out_of_bounds
-from tapegrad.ops.index_arrays import added_up, taken, written
+from tapegrad.ops.index_arrays import added_up, selected, written
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.scatter import scatter_reduce
 from tapegrad.ops.table.composites import composite
@@ -110,7 +110,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
         raise RuntimeError(
             f"index_select(): Index to scalar can have only 1 value, got {indices._layout.size} value(s)"
         )
-    return _as_given(taken(x, place, indices), input)
+    return _as_given(selected(x, place, indices), input)
 
 
 def _added(input: Any, dim: int, index: Any, source: Any, alpha: float = 1) -> Any:

@@ -13,20 +13,22 @@ from tapegrad.ops.arithmetic import add, div, mul, pow
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.reductions import mean
 from tapegrad.ops.resampling import resampled
-from tapegrad.ops.standard import affine, standardize
+from tapegrad.ops.standard import standardize
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.op import Sample, op_table
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.transcendental import rsqrt
 from tapegrad.tensor import Tensor
 
+_AFFINE = {kind: connect_as(f"Native{kind}NormBackward0", op_table["affine"]) for kind in ("Layer", "Batch", "Group")}
 
-def scaled(x: Tensor, weight: Any, bias: Any) -> Tensor:
-    """Return x times weights, and with a bias."""
+
+def scaled(kind: str, x: Tensor, weight: Any, bias: Any) -> Tensor:
+    """Return x times weights, and with a bias: the last step of a kind of norm."""
     if weight is None:
         return x if bias is None else add(x, bias)
-    return mul(x, weight) if bias is None else affine(x, weight, bias)
+    return mul(x, weight) if bias is None else _AFFINE[kind](x, weight, bias)
 
 
 def standard_by_numpy(x: Any, dims: tuple[int, ...], eps: float) -> Any:
@@ -114,7 +116,7 @@ def layer_norm(
     """
     x = floating("layer_norm", input)
     parts = _trailing("layer_norm", x, normalized_shape, weight, bias)
-    return scaled(standardize(x, parts, eps, True), weight, bias)
+    return scaled("Layer", standardize(x, parts, eps, True), weight, bias)
 
 
 def _rms_norm_by_numpy(input: Any, weight: Any = 1, *, normalized_shape: Any, eps: float | None = None) -> Any:
@@ -169,9 +171,10 @@ def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = No
     if x.dtype.kind == "c":
         dims = tuple(range(x.ndim - np.size(normalized_shape), x.ndim))
         eps = float(np.finfo(x.dtype).eps) if eps is None else eps
-        return scaled(mul(x, rsqrt(add(mean(mul(x, x), dims, True), eps))), weight, None)
+        return scaled("Layer", mul(x, rsqrt(add(mean(mul(x, x), dims, True), eps))), weight, None)
     x = floating("rms_norm", x)
-    return scaled(standardize(x, parts, float(np.finfo(x.dtype).eps) if eps is None else eps, False), weight, None)
+    out = standardize(x, parts, float(np.finfo(x.dtype).eps) if eps is None else eps, False)
+    return scaled("Layer", out, weight, None)
 
 
 def _response_by_numpy(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,13 +15,35 @@ from tapegrad.ops.reductions import mean, sum
 from tapegrad.ops.shaped import shaped
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand, shape_of
-from tapegrad.ops.table.op import Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect_as, shape_of
+from tapegrad.ops.table.op import Sample, op_table, xp
 from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor
 
 REDUCTIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"mean": mean, "sum": sum, "none": lambda loss: loss}
+
+# In PyTorch these are one operation, whose node programs print: the last step here, which reduces, is named after it.
+_NODE_NAMES: Final = {
+    "mse_loss": "MseLossBackward0",
+    "huber_loss": "HuberLossBackward0",
+    "smooth_l1_loss": "SmoothL1LossBackward0",
+    "binary_cross_entropy": "BinaryCrossEntropyBackward0",
+    "binary_cross_entropy_with_logits": "BinaryCrossEntropyWithLogitsBackward0",
+    "nll_loss": "NllLossBackward0",
+    "cross_entropy": "NllLossBackward0",
+    "soft_margin_loss": "SoftMarginLossBackward0",
+    "multi_margin_loss": "MultiMarginLossBackward0",
+    "multilabel_margin_loss": "MultilabelMarginLossBackward0",
+}
+
+
+@functools.cache
+def reduction_of(call: str, reduction: str) -> Callable[[Tensor], Tensor]:
+    """Return one of `REDUCTIONS`, whose node has the name of the loss."""
+    if reduction == "none" or call not in _NODE_NAMES:
+        return REDUCTIONS[reduction]
+    return connect_as(_NODE_NAMES[call], op_table[reduction])
 
 
 def reduced(call: str, loss: Tensor, reduction: str) -> Tensor:
@@ -32,7 +55,7 @@ def reduced(call: str, loss: Tensor, reduction: str) -> Tensor:
         If there is no such reduction.
     """
     if reduction in REDUCTIONS:
-        return REDUCTIONS[reduction](loss)
+        return reduction_of(call, reduction)(loss)
     raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
 
 

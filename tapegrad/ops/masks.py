@@ -17,8 +17,8 @@ from tapegrad.ops.indexing import getitem, index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.docs import Common
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.op import Sample, op_table
 from tapegrad.ops.table.public import public
 from tapegrad.tape.layout import broadcast_shape
 from tapegrad.tensor import Tensor
@@ -27,6 +27,8 @@ _MASKED: Final = Common(
     "input : Tensor or array\nmask : Tensor or array of bool\n    Broadcast with `input`.",
     raises="RuntimeError\n    If the mask is not of dtype bool, or a shape or dtype does not fit.",
 )
+_filled: Final = connect_as("MaskedFillBackward0", op_table["where"])
+
 _MASK: Final = np.array([True, False, True])
 
 
@@ -82,7 +84,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
     tensor([1., 0.])
     """
     x, chosen = _mask_of("masked_fill", input, mask, "_ only supports boolean masks, but got mask with dtype {}")
-    return where(chosen, one_number("masked_fill", x, value, 3), x)
+    return _filled(chosen, one_number("masked_fill", x, value, 3), x)
 
 
 @public()

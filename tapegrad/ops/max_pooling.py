@@ -28,7 +28,7 @@ from tapegrad.ops.pooling import (
 )
 from tapegrad.ops.resampling import adaptive_range
 from tapegrad.ops.table.composites import first_of_several
-from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.gateway import as_operand, connect_as
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.promotion import only_floats
 from tapegrad.ops.table.structural import operation
@@ -234,8 +234,14 @@ def _functions(n: int) -> None:
     name, adaptive = f"max_pool{n}d", f"adaptive_max_pool{n}d"
     names = ("signals, of one dimension", "images, of two dimensions", "volumes, of three dimensions")[n - 1]
 
-    call_largest = connect(op_table["pooled"], 5, name=name, bind=functools.partial(_windows, name, n))
-    call_to_size = connect(op_table["pooled"], 1, name=adaptive, bind=functools.partial(_windows_to_size, adaptive, n))
+    call_largest = connect_as(
+        f"MaxPool{n}DWithIndicesBackward0", op_table["pooled"], 5, name=name,
+        bind=functools.partial(_windows, name, n),
+    )  # fmt: skip
+    call_to_size = connect_as(
+        f"AdaptiveMaxPool{n}DBackward0", op_table["pooled"], 1, name=adaptive,
+        bind=functools.partial(_windows_to_size, adaptive, n),
+    )  # fmt: skip
 
     def largest(
         input: Any,

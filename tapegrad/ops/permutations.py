@@ -15,6 +15,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import Names, public, register
+from tapegrad.ops.table.results import with_nodes_named
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.tensor import Tensor
@@ -129,7 +130,13 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:
     return result
 
 
-_call_transpose = connect(op_table["permute"], 2, MAKES_VIEWS, name="transpose", bind=_bind_transpose)
+_call_transpose = connect(
+    with_nodes_named(op_table["permute"], "TransposeBackward0"),
+    2,
+    MAKES_VIEWS,
+    name="transpose",
+    bind=_bind_transpose,
+)
 
 
 @public(method=True, common=docs.MOVEMENT)
@@ -148,10 +155,19 @@ def t(input: Any) -> Tensor:
     >>> tg.t(tg.zeros(2, 3)).shape
     (3, 2)
     """
+    result: Tensor = _call_t(input)
+    return result
+
+
+def _bind_t(input: Any) -> Bound:
     x = as_operand(input, "t", "input", 1)
+    x._array()
     if x.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D; use mT or transpose()")
-    return permute(x, tuple(reversed(range(x.ndim))))
+    return Bound((x,), {"dims": tuple(reversed(range(x.ndim)))})
+
+
+_call_t = connect(with_nodes_named(op_table["permute"], "TBackward0"), 0, MAKES_VIEWS, name="t", bind=_bind_t)
 
 
 def _bind_movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Bound:

@@ -14,7 +14,7 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.resampling import Key, adaptive_range, resampled, times_matrices
 from tapegrad.ops.rounding import trunc
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.gateway import as_operand, connect_as
 from tapegrad.ops.table.op import Bound, Sample, op_table
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.table.structural import integer
@@ -277,8 +277,13 @@ def _pools_of(n: int) -> None:
         {"kernel_size": 2, "stride": 3, "ceil_mode": True} | ({} if n == 1 else {"divisor_override": 3}),
     ]
 
-    call_average = connect(op_table["resampled"], 6, name=name, bind=functools.partial(_average, name, n))
-    call_to_size = connect(op_table["resampled"], 1, name=adaptive, bind=functools.partial(_to_size, adaptive, n))
+    call_average = connect_as(
+        f"AvgPool{n}DBackward0", op_table["resampled"], 6, name=name, bind=functools.partial(_average, name, n)
+    )
+    call_to_size = connect_as(
+        f"AdaptiveAvgPool{n}DBackward0", op_table["resampled"], 1, name=adaptive,
+        bind=functools.partial(_to_size, adaptive, n),
+    )  # fmt: skip
 
     def average(
         input: Any,

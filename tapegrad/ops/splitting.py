@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.ops.index_keys import key_of, plain_items
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite, last_of_several
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.op import Bound, Sample, op_table
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import integer, one_dim
 from tapegrad.tensor import Tensor
@@ -23,6 +24,15 @@ _WHOLE: Final = slice(None)
 def index_at(dim: int, item: Any) -> tuple[Any, ...]:
     """Return the index of an item, an int or a slice, along one dimension."""
     return (*(_WHOLE,) * dim, item)
+
+
+def _bind(input: Tensor, item: tuple[Any, ...]) -> Bound:
+    input._array()  # which is what views are of
+    return Bound((input,), {"key": key_of(plain_items(input, item))[0]})
+
+
+_index_of_all = connect_as("UnbindBackward0", op_table["getitem"], 1, bind=_bind)
+_range_of_all = connect_as("SplitBackward0", op_table["getitem"], 1, bind=_bind)
 
 
 def splittable(call: str, input: Any, dim: int, words: str) -> tuple[Tensor, int]:
@@ -146,7 +156,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
     if not x._layout.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     place = one_dim("unbind", x._layout.ndim, dim)
-    return several("Unbind", [getitem(x, index_at(place, number)) for number in range(x._layout.shape[place])])
+    return several("Unbind", [_index_of_all(x, index_at(place, number)) for number in range(x._layout.shape[place])])
 
 
 def several(function: str, parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -162,7 +172,7 @@ def several(function: str, parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
 def between(x: Tensor, dim: int, bounds: Sequence[int]) -> tuple[Tensor, ...]:
     """Return the parts that begin at each of some indices; the last ends at the last of these."""
     return tuple(
-        [getitem(x, index_at(dim, slice(start, stop))) for start, stop in itertools.pairwise(bounds)]
+        [_range_of_all(x, index_at(dim, slice(start, stop))) for start, stop in itertools.pairwise(bounds)]
     )  # fmt: skip
 
 

@@ -70,6 +70,7 @@ def _oracle(x: Any, parts: Parts, eps: float, centered: bool) -> Any:
 
 @operation(
     "standardize",
+    node_name="NativeLayerNormBackward0",
     family="along",
     forward=_by_numpy,
     vjp=(_rule,),

@@ -79,7 +79,7 @@ _SAMPLES: Final[tuple[tuple[Shape, Shape, Window, Pair, int], ...]] = (
 
 
 @operation(
-    "conv2d_transposed", operands=("x", "w"), family="convolution",
+    "conv2d_transposed", node_name="ConvolutionBackward0", operands=("x", "w"), family="convolution",
     forward=_by_numpy, prepare_forward=_prepared, step=_step, bilinear=True,
     vjp=(
         _places_rule,

@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.structural import gather_step
-from tapegrad.ops.arithmetic import where
 from tapegrad.ops.broadcasting import clone
 from tapegrad.ops.diagonals import diagonal, diagonal_view
 from tapegrad.ops.movement import flatten
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.op import ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import integer, movement, one_dim
 from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
+
+_lower = connect_as("TrilBackward0", op_table["where"])
+_upper = connect_as("TriuBackward0", op_table["where"])
 
 _CACHED = 10_000  # elements of a mask
 
@@ -66,7 +68,7 @@ def tril(input: Any, diagonal: int = 0) -> Tensor:
             [3., 4.]])
     """
     x, mask, zero = _parts("tril", input, diagonal)
-    return where(mask, x, zero)
+    return _lower(mask, x, zero)
 
 
 @public(method=True, inplace=True, functions=("triu",), adapter={"m": "input", "k": "diagonal"}, common=docs.MOVEMENT)
@@ -86,7 +88,7 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
             [0., 0.]])
     """
     x, mask, zero = _parts("triu", input, integer("triu", "diagonal", diagonal) - 1)
-    return where(mask, zero, x)
+    return _upper(mask, zero, x)
 
 
 # Diagonals ---------------------------------------------------------------------------------------------------------

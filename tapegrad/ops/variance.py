@@ -16,8 +16,8 @@ from tapegrad.ops.reductions import kept_shape, mean
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import unary
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Bound, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.op import Bound, Sample, op_table, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import operation, out_of_range, reduced_dims
 from tapegrad.tensor import Tensor
@@ -83,7 +83,8 @@ def _variance(call: str, x: Tensor, dim: Any, keepdim: bool, correction: float) 
         )
     total = deviations(x, dim, keepdim)
     freedom = layout.size // (total._layout.size or 1) - correction
-    return div(total, float(freedom) if freedom > 0 else 0.0)
+    divide = _variance_of if call == "var" else div
+    return divide(total, float(freedom) if freedom > 0 else 0.0)
 
 
 root = unary(
@@ -91,6 +92,9 @@ root = unary(
     doc="Square root whose slope at 0 is 0, as of a standard deviation or a norm.", domain=(0.1, 3.0),
     special={0.0: 0.0}, oracle=np.sqrt, real_only=True, names=None,
 )  # fmt: skip
+
+_deviation = connect_as("StdBackward0", op_table["root"])
+_variance_of = connect_as("VarBackward0", op_table["div"])
 
 _MOMENT_SAMPLES = (
     Sample(((4,),)),
@@ -165,7 +169,7 @@ def std(
     tensor(1.)
     """
     x = as_operand(input, "std", "input", 1)
-    return root(_variance("std", x, *moment_arguments("std", dim, unbiased, keepdim, correction)))
+    return _deviation(_variance("std", x, *moment_arguments("std", dim, unbiased, keepdim, correction)))
 
 
 @public()

@@ -169,7 +169,7 @@ class Tracer(Takes):
         if known is None:
             new = tuple([self.new(np.asarray(raw_data(own)), _row_by_row(own._layout)) for own in result])
             known = self._results[key] = new[0] if len(key) == 2 else new
-            self.entries.append(Entry(op, numbers, bound.attrs, arrays, new, records))
+            self.entries.append(Entry(plan.op, numbers, bound.attrs, arrays, new, records))
         results: Any = (known,) if len(key) == 2 else known
         for own in result if records else ():
             self._bind_residuals(op, own._node, results)

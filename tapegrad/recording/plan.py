@@ -73,6 +73,8 @@ class Plan:
     Attributes
     ----------
     op : Op
+    node_name : str
+        Of its nodes, unless the op names them by their attributes.
     layouts : tuple of Layout
         The layouts of the operands; tracked for operands that want a gradient.
     attrs : dict
@@ -96,7 +98,8 @@ class Plan:
 
     __slots__ = (
         "__weakref__", "_block", "_calls", "_words", "address", "arity", "attrs", "extra", "forward", "layouts",
-        "name", "op", "pack", "python_operands", "records", "result", "rule_calls", "save", "saved", "view_offset",
+        "name", "node_name", "op", "pack", "python_operands", "records", "result", "rule_calls", "save", "saved",
+        "view_offset",
     )  # fmt: skip
 
     def __init__(
@@ -112,7 +115,8 @@ class Plan:
     ) -> None:
         if op.has_constants:
             layouts = op.differentiable_in(layouts)
-        self.op, self.layouts, self.attrs = op, layouts, attrs
+        self.op, self.layouts, self.attrs = op.origin, layouts, attrs
+        self.node_name = op.node_name
         self.forward, self.pack = forward, pack
         self.name, self.arity = op.name, len(layouts)
         self.view_offset, self.extra = view_offset, extra

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode, operand_nodes
 from tapegrad.tape.hooks import HookTable, RemovableHandle, hooks_of, is_freed
+from tapegrad.tape.node_names import name_of_plan
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
@@ -35,8 +36,9 @@ class Node:
         self._node = node
 
     def name(self) -> str:
-        """Return the name of the class."""
-        return type(self).__name__
+        """Return the name of the class; that of a write to a part begins with PyTorch's namespace."""
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name == "CopySlices" else name
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -205,9 +207,7 @@ def short_name(node: TapeNode) -> str:
 
 def name_of(node: TapeNode) -> str:
     """Return PyTorch's name of a node, which may depend on the attributes of the call."""
-    plan = node[PLAN_OBJECT]
-    name: str = plan.op.node_name if plan.op.names_node is None else plan.op.names_node(plan.attrs)
-    return name
+    return name_of_plan(node[PLAN_OBJECT])
 
 
 def edge_of(node: TapeNode | Leaf) -> tuple[Node, int]:

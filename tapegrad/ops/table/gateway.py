@@ -14,7 +14,7 @@ from tapegrad.dtypes import check_dtype
 from tapegrad.forward import templates
 from tapegrad.forward.prepared import first_result, prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
-from tapegrad.ops.table.results import several_results
+from tapegrad.ops.table.results import several_results, with_nodes_named
 from tapegrad.recording.keys import MAKES_VIEWS, SEQUENCE_OF_OPERANDS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
@@ -150,6 +150,12 @@ def connect(
         name or op.name, n_operands, call_new, n_arguments, flags | (SEQUENCE_OF_OPERANDS if op.variadic else 0)
     )
     return lambda *args: plans.call(*args)
+
+
+def connect_as(node_name: str, op: Op, n_arguments: int = 0, **more: Any) -> Callable[..., Tensor]:
+    """Connect an op once more, for calls whose nodes have another name; see `connect`."""
+    flags = more.pop("flags", op.plans.flags & ~SEQUENCE_OF_OPERANDS)
+    return connect(with_nodes_named(op, node_name), n_arguments, flags, **more)
 
 
 def apply(op: Op, bound: Bound) -> Tensor:

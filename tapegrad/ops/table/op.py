@@ -237,6 +237,7 @@ class Op(_Frozen):
     results: tuple[str, ...] = ("out",)
     result_type: Callable[..., Any] | None = None
     file: str = _derived()  # that it stands in
+    origin: Op = _derived()  # whose nodes it names otherwise; itself
     plans: PlanCache = _derived()
     variadic: bool = _derived()
     has_constants: bool = _derived()  # operands that have no gradient
@@ -245,7 +246,7 @@ class Op(_Frozen):
     def __post_init__(self) -> None:
         derived = vars(self)
         derived["plans"], derived["_residuals"] = PlanCache(), {}
-        derived["file"] = importing()
+        derived["file"], derived["origin"] = importing(), self
         derived["variadic"] = self.operands[0].startswith("*")
         derived["node_name"] = self.node_name or f"{self.name.title().replace('_', '')}Backward0"
         other = op_table.get(self.name)

@@ -107,7 +107,7 @@ _NO_DATA: Final = np.empty(0)
 
 def part_plan(plan: Plan, number: int, layout: Layout, offset: int) -> Plan:
     """Return the plan of the entry of one result of several, whose node is called as that of all."""
-    return _part_plan(plan.op.node_name, plan.result, number, layout, offset)
+    return _part_plan(plan.node_name, plan.result, number, layout, offset)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -143,7 +143,14 @@ del op_table[part_of_results.name]  # nobody calls it: it is not listed, sampled
 def renamed(op: Op, name: str, node_name: str) -> Op:
     """Return an op under other names, with plans of its own. It does not stand in the table."""
     twin = object.__new__(Op)
-    vars(twin).update(vars(op), name=name, node_name=node_name, plans=PlanCache(), _residuals={})
+    vars(twin).update(vars(op), name=name, node_name=node_name, plans=PlanCache(), _residuals={}, origin=twin)
+    return twin
+
+
+def with_nodes_named(op: Op, node_name: str) -> Op:
+    """Return an op for calls whose nodes have another name. All else of them, e.g. in programs, is the op's."""
+    twin = renamed(op, op.name, node_name)
+    vars(twin)["origin"] = op
     return twin
 
 
