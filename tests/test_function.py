@@ -602,3 +602,17 @@ def test_the_tape_and_gradcheck():
     assert "Cube" in str(y.tape())
     assert tg.autograd.gradcheck(lambda x: cube(tg).apply(x, 2.0), (x,))
     assert tg.autograd.gradgradcheck(lambda x: cube(tg).apply(x, 2.0), (x,))
+
+
+def test_backward_of_leaves_that_nobody_keeps(T):
+    class Told(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, ct):
+            raise ArithmeticError("called")
+
+    with pytest.raises(ArithmeticError, match="called"):
+        Told.apply(T.ones(3, requires_grad=True)).sum().backward()

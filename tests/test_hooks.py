@@ -287,3 +287,14 @@ def test_the_cotangent_that_is_given_by_default_cannot_be_written_to():
     x = tg.tensor(2.0, requires_grad=True)
     (x * 5).backward()
     assert x.grad.item() == 5
+
+
+def test_what_hooks_after_accumulation_return(T):
+    for result, error in ((T.ones(2), RuntimeError), (1, TypeError)):
+        x = T.ones(2, requires_grad=True)
+        x.register_post_accumulate_grad_hook(lambda _, result=result: result)
+        with pytest.raises(error, match="should return None" if error is RuntimeError else "hook returned 'int'"):
+            x.sum().backward()
+    x = T.ones(2, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda own: own)
+    x.sum().backward()

@@ -592,3 +592,23 @@ def test_zero_grad() -> None:
     assert layer.weight.grad.tolist() == [[0, 0]]
     layer.zero_grad()
     assert layer.weight.grad is None
+
+
+def test_hooks_by_their_numbers(T):
+    """Programs look at the tables of hooks, clear them and put functions there."""
+    m, seen = T.nn.Linear(2, 2), []
+    tables = (m._forward_hooks, m._forward_pre_hooks, m._backward_hooks)
+    assert [len(table) for table in tables] == [0, 0, 0]
+    handle = m.register_forward_hook(lambda module, args, out: seen.append("hook"))
+    m._forward_hooks[-1] = lambda module, args, out: seen.append("put there")
+    m(T.ones(1, 2))
+    handle.remove()
+    m(T.ones(1, 2))
+    assert (seen, list(m._forward_hooks)) == (["hook", "put there", "put there"], [-1])
+    m.register_forward_pre_hook(lambda module, args: seen.append("before"))
+    m.register_full_backward_hook(lambda module, grad_in, grad_out: seen.append("back"))
+    m._forward_hooks.clear()
+    m._forward_pre_hooks.popitem()
+    m._backward_hooks = type(m._backward_hooks)()
+    m(T.ones(1, 2)).sum().backward()
+    assert len(seen) == 3

@@ -302,7 +302,6 @@ class _Refused(Function):
 
     @staticmethod
     def forward(ctx: Any, *values: Any) -> Any:
-        ctx.values = values  # a leaf that has died would want no gradient
         return tuple(None if value is None else value.detach() for value in values)
 
     @staticmethod

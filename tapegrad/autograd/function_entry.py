@@ -119,6 +119,8 @@ def recorded(
         The class of the call's `grad_fn`.
     """
     layouts = tuple([tensor._layout for tensor in tensors])
+    # The entry keeps leaves alive: a pass does not call rules for leaves that have died, but programs see `backward`.
+    attributes["_leaves"] = [tensor for tensor in tensors if tensor._node.__class__ is Leaf]
     saved = attributes.get("_saved")
     if out.__class__ is Tensor and "_dirty" not in attributes and not mode.value & INTERCEPTORS:
         plan = _find_plan(op.plans, (layouts, places, out._layout))

@@ -174,8 +174,11 @@ class Destination:
         assert isinstance(tensor._node, Leaf)
         with set_grad_enabled(self.create_graph):
             for hook in list((tensor._node.post_hooks or {}).values()):
-                if hook(tensor) is not None:
+                result = hook(tensor)
+                if isinstance(result, Tensor) and result is not tensor:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+                if result is not None and result is not tensor:
+                    raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
 
 
 def run(

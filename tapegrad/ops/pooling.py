@@ -280,10 +280,8 @@ def _pools_of(n: int) -> None:
     call_average = connect_as(
         f"AvgPool{n}DBackward0", op_table["resampled"], 6, name=name, bind=functools.partial(_average, name, n)
     )
-    call_to_size = connect_as(
-        f"AdaptiveAvgPool{n}DBackward0", op_table["resampled"], 1, name=adaptive,
-        bind=functools.partial(_to_size, adaptive, n),
-    )  # fmt: skip
+    bind = functools.partial(_to_size, adaptive, n)
+    call_to_size = connect_as(f"AdaptiveAvgPool{n}DBackward0", op_table["resampled"], 1, name=adaptive, bind=bind)
 
     def average(
         input: Any,

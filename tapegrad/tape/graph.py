@@ -104,7 +104,7 @@ class Node:
         return sorted({*super().__dir__(), *(f"_saved_{name}" for name in names)})
 
     def __repr__(self) -> str:
-        return f"<{self.name()}>"
+        return f"<{type(self).__name__}>"
 
 
 class AccumulateGrad(Node):

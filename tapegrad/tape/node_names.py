@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from tapegrad.recording.plan import Plan
+Plan = Any  # `tapegrad.recording.plan.Plan`, which imports this folder
 
 
 def _over_all(plan: Plan) -> bool:
@@ -46,9 +45,9 @@ RULES: Final[dict[str, Callable[[Any], str]]] = {
 def name_of_plan(plan: Plan) -> str:
     """Return the name of a plan's nodes, which may depend on the call."""
     op = plan.op
-    if plan.node_name != op.node_name:
-        return plan.node_name
-    if op.names_node is not None:
-        return op.names_node(plan.attrs)
-    rule = RULES.get(op.name)
-    return op.node_name if rule is None else rule(plan)
+    if plan.node_name == op.node_name:
+        if op.names_node is not None:
+            return str(op.names_node(plan.attrs))
+        if op.name in RULES:
+            return RULES[op.name](plan)
+    return str(plan.node_name)

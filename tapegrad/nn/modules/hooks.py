@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
@@ -20,6 +20,7 @@ FORWARD_PRE: Final = "forward_pre"
 FORWARD: Final = "forward"
 BACKWARD_PRE: Final = "backward_pre"
 BACKWARD: Final = "backward"
+_OPTIONS: Final = "options"  # by the numbers of hooks
 SAVE_PRE, SAVE, LOAD_PRE, LOAD = "save_pre", "save", "load_pre", "load"
 
 Hook = Callable[..., Any]
@@ -38,28 +39,48 @@ class Entry(NamedTuple):
     always_call: bool = False
 
 
+def _shown(kind: str) -> property:
+    def get(self: Hooked) -> OrderedDict[int, Any]:
+        return self._table(kind)
+
+    def put(self: Hooked, hooks: Mapping[int, Any]) -> None:
+        table = self._table(kind)
+        table.clear()
+        table.update(hooks)
+
+    return property(get, put)
+
+
 class Hooked:
     """The base of `Module` that has hooks. One without any has an empty class attribute, which calls look at."""
 
-    _hooks: dict[str, OrderedDict[int, Entry]] = {}  # noqa: RUF012  an instance with hooks gets its own
+    _hooks: dict[str, OrderedDict[int, Any]] = {}  # noqa: RUF012  an instance with hooks gets its own
     forward: Callable[..., Any]
 
-    def _add_hook(self, kind: str, entry: Entry, prepend: bool = False) -> RemovableHandle:
+    def _table(self, kind: str) -> OrderedDict[int, Any]:
         if "_hooks" not in self.__dict__:
             self.__dict__["_hooks"] = {}
-        table: OrderedDict[int, Any] = self._hooks.setdefault(kind, OrderedDict())
-        handle = RemovableHandle(table, entry)  # type: ignore[arg-type]
+        return self._hooks.setdefault(kind, OrderedDict())
+
+    def _add_hook(self, kind: str, entry: Entry, prepend: bool = False) -> RemovableHandle:
+        table = self._table(kind)
+        handle = RemovableHandle(table, entry.hook)
+        number = next(reversed(table))
+        if entry.with_kwargs or entry.always_call:
+            self._table(_OPTIONS)[number] = entry[1:]
         if prepend:
-            table.move_to_end(next(reversed(table)), last=False)
+            table.move_to_end(number, last=False)
         return handle
 
     def _entries(self, kind: str) -> list[Entry]:
-        return list(self._hooks.get(kind, {}).values())
+        options: Mapping[int, Any] = self._hooks.get(_OPTIONS, {})
+        return [Entry(hook, *options.get(number, ())) for number, hook in self._hooks.get(kind, {}).items()]
 
-    @property
-    def _forward_pre_hooks(self) -> dict[int, Hook]:
-        """The hooks by their numbers, as PyTorch's tutorials look at them."""
-        return {key: entry.hook for key, entry in self._hooks.get(FORWARD_PRE, {}).items()}
+    # The hooks by their numbers: programs look at them, and change them.
+    _forward_hooks, _forward_pre_hooks = _shown(FORWARD), _shown(FORWARD_PRE)
+    _backward_hooks, _backward_pre_hooks = _shown(BACKWARD), _shown(BACKWARD_PRE)
+    _state_dict_hooks, _state_dict_pre_hooks = _shown(SAVE), _shown(SAVE_PRE)
+    _load_state_dict_post_hooks, _load_state_dict_pre_hooks = _shown(LOAD), _shown(LOAD_PRE)
 
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False

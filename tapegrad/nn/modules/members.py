@@ -6,7 +6,7 @@ An instance has its members in ``__dict__``, so that access costs no more than t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, KeysView, MutableMapping
 from typing import Any, Final
 
 from tapegrad.dtypes import TORCH_NAMES
@@ -62,6 +62,10 @@ class Registered(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return list(self._owner._kinds.values()).count(self._kind)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names, as those of the dictionary that PyTorch has here."""
+        return dict(self).keys()
 
     def __repr__(self) -> str:
         return repr(dict(self))

@@ -52,7 +52,7 @@ class _Hook:
             delattr(module, self.name + suffix)
         module.register_parameter(self.name, Parameter(weight))
         table = module._hooks[FORWARD_PRE]
-        for key in [key for key, entry in table.items() if entry.hook is self]:
+        for key in [key for key, hook in table.items() if hook is self]:
             del table[key]
 
 

@@ -125,7 +125,7 @@ def hook_of(module: Module, name: str) -> BasePruningMethod | None:
 def forget(module: Module, hook: BasePruningMethod) -> None:
     """Let a module no longer call a hook."""
     table = module._hooks[FORWARD_PRE]
-    for key in [key for key, entry in table.items() if entry.hook is hook]:
+    for key in [key for key, own in table.items() if own is hook]:
         del table[key]
 
 

@@ -245,8 +245,7 @@ class Op(_Frozen):
 
     def __post_init__(self) -> None:
         derived = vars(self)
-        derived["plans"], derived["_residuals"] = PlanCache(), {}
-        derived["file"], derived["origin"] = importing(), self
+        derived.update(plans=PlanCache(), _residuals={}, file=importing(), origin=self)
         derived["variadic"] = self.operands[0].startswith("*")
         derived["node_name"] = self.node_name or f"{self.name.title().replace('_', '')}Backward0"
         other = op_table.get(self.name)
