@@ -200,7 +200,7 @@ def test_an_index_out_of_range_is_an_error() -> None:
             compiled(X, np.array(wrong))
 
 
-@pytest.mark.parametrize("bad", [lambda x: np.asarray(x), lambda x: x.unsqueeze_(0), lambda x: x * tg.poisson(x * x)])
+@pytest.mark.parametrize("bad", [lambda x: np.asarray(x), lambda x: x.unsqueeze_(0)])
 def test_what_cannot_be_traced_names_the_line_and_leaves_nothing_behind(bad: Any) -> None:
 
     compiled = tg.compile(bad)

@@ -402,3 +402,47 @@ def test_leaves_stay_leaves_when_their_memory_is_written_to(f: Callable[[Any], A
     for wanted in (tg.func.grad(f), backward):
         expected = wanted(tg.arange(1.0, 5.0))
         assert tg.compile(wanted)(tg.arange(1.0, 5.0)).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda x: tg.poisson(x * 3),
+        lambda x: tg.binomial(tg.full_like(x, 9.0), x / 2),
+        lambda x: tg.multinomial(x, 3),
+        lambda x: tg.multinomial(x, 7, replacement=True),
+        lambda x: tg.multinomial(tg.stack([x, x * x]), 2),
+        lambda x: tg.distributions.Poisson(x).sample((4,)),
+        lambda x: tg.distributions.Binomial(6, x / 2).sample((4,)),
+    ],
+)
+def test_counts_and_categories_are_drawn_anew(draw):
+    x, compiled = tg.tensor([0.4, 0.8, 1.6, 0.2]), tg.compile(draw)
+    compiled(x)
+    both = []
+    for function in (draw, compiled):
+        tg.manual_seed(5)
+        both.append([function(x).tolist() for _ in range(6)])
+    assert both[0] == both[1]
+    assert both[0][0] != both[0][1] or both[0][1] != both[0][2]
+
+
+def test_counts_of_what_is_no_rate():
+    compiled = tg.compile(lambda x: tg.poisson(x))
+    compiled(tg.ones(3))
+    with pytest.raises(RuntimeError, match="invalid Poisson rate"):
+        tg.poisson(-tg.ones(3))
+
+
+def test_a_view_made_without_recording_is_not_written_to(T):
+    def write(x):
+        y = x * 1
+        with T.no_grad():
+            view = y[:1]
+        view.mul_(2)
+        return y
+
+    compiled = tg.compile(write) if T is tg else write
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+        compiled(T.ones(3, requires_grad=True))
+    assert compiled(T.ones(3)).tolist() == [2.0, 1.0, 1.0]

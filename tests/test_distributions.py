@@ -440,3 +440,43 @@ def test_reinforce_learns_the_better_action() -> None:
         loss.backward()
         optimizer.step()
     assert ours.Categorical(logits=logits).probs[1].item() > 0.9
+
+
+@pytest.mark.parametrize("n_events", [0, 1])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_mixtures(batch, n_events):
+    rng = np.random.default_rng(0)
+    shape = (*batch, 3, *(4,) * n_events)
+    weights, locs, scales = rng.random((*batch, 3)), rng.normal(size=shape), rng.random(shape) + 0.5
+    values = rng.normal(size=(5, *batch, *(4,) * n_events))
+    results = []
+    for library in (tg, torch):
+        D, tensors = library.distributions, [library.tensor(own, requires_grad=True) for own in (weights, locs, scales)]
+        normal = D.Normal(*tensors[1:])
+        mix = D.MixtureSameFamily(D.Categorical(tensors[0]), D.Independent(normal, 1) if n_events else normal)
+        found = [mix.log_prob(library.tensor(values)), mix.mean, mix.variance]
+        found += [] if n_events else [mix.cdf(library.tensor(values))]
+        found += library.autograd.grad(sum(own.sum() for own in found), tensors)
+        library.manual_seed(0)
+        draws = mix.sample((4000,))
+        assert np.allclose(draws.mean(0), mix.mean.detach(), atol=0.15)
+        wide = mix.expand((6, *batch))
+        assert (tuple(draws.shape), tuple(wide.sample().shape)) == ((4000, *mix.mean.shape), (6, *mix.mean.shape))
+        results.append(([own.detach().numpy() for own in found], repr(mix).replace("torch.Size([", "(").split()[0]))
+    for own, other in zip(results[0][0], results[1][0], strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-12)
+    assert results[0][1] == results[1][1]
+
+
+def test_mixtures_that_are_refused():
+    for library in (tg, torch):
+        D = library.distributions
+        normal, two = D.Normal(library.zeros(2), 1.0), D.Categorical(library.ones(2))
+        for args, words in (
+            ((normal, normal), "instance of torch.distributions.Categorical"),
+            ((two, two.probs), "instance of torch.distributions.Distribution"),
+            ((D.Categorical(library.ones(3)), normal), "does not equal"),
+            ((D.Categorical(library.ones(4, 2)), D.Normal(library.zeros(3, 2), 1.0)), "is not compatible with"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                D.MixtureSameFamily(*args)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tapegrad.distributions.independent import Independent
     from tapegrad.distributions.kl import kl_divergence, register_kl
     from tapegrad.distributions.located import Cauchy, Gumbel, Laplace, Normal, StudentT
+    from tapegrad.distributions.mixtures import MixtureSameFamily
     from tapegrad.distributions.multivariate import MultivariateNormal
     from tapegrad.distributions.positive import Chi2, Exponential, Gamma, Pareto, Weibull
     from tapegrad.distributions.transformed import LogNormal, TransformedDistribution
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2",
     "ComposeTransform", "Dirichlet", "Distribution", "ExpTransform", "Exponential", "Gamma", "Geometric", "Gumbel",
-    "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform", "Laplace", "LogNormal", "Multinomial",
-    "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
-    "Pareto", "Poisson", "PowerTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform",
-    "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform",
-    "Weibull", "constraints", "identity_transform", "kl_divergence", "register_kl", "transforms",
+    "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform", "Laplace", "LogNormal", "MixtureSameFamily",
+    "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
+    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "PowerTransform", "SigmoidTransform", "SoftmaxTransform",
+    "SoftplusTransform", "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
+    "Uniform", "Weibull", "constraints", "identity_transform", "kl_divergence", "register_kl", "transforms",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -62,6 +63,7 @@ if not TYPE_CHECKING:
             ".independent": "Independent",
             ".kl": "kl_divergence register_kl",
             ".located": "Cauchy Gumbel Laplace Normal StudentT",
+            ".mixtures": "MixtureSameFamily",
             ".multivariate": "MultivariateNormal",
             ".positive": "Chi2 Exponential Gamma Pareto Weibull",
             ".transformed": "LogNormal TransformedDistribution",

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.devices import DeviceLike
 from tapegrad.dtypes import TORCH_NAMES, DTypeLike
 from tapegrad.ops.creation import made
-from tapegrad.ops.generators import Generator, numpy_generator
+from tapegrad.ops.generators import Generator, drawn, numpy_generator
 from tapegrad.ops.random import randint
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import apply, as_operand
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table, xp
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
+
+
+def _counting(name: str, operands: tuple[str, ...], draw: Callable[..., Any]) -> Op:
+    """Return an op that draws counts, given a seed, which is drawn itself: so a program draws anew in each call."""
+
+    def forward(seed: Any, x: Any, *rest: Any) -> Any:
+        return np.asarray(draw(np.random.Generator(np.random.PCG64(int(seed))), x, *rest)).astype(x.dtype)
+
+    rules = (NOT_DIFFERENTIABLE,) * (1 + len(operands))
+    op = Op(name=name, operands=("seed", *operands), forward=forward, vjp=rules, family="random")
+    del op_table[op.name]  # it is called by the functions below
+    return op
+
+
+_poisson: Final = _counting("poisson_counts", ("x",), lambda rng, rate: rng.poisson(rate))
+_binomial: Final = _counting("binomial_counts", ("x", "y"), lambda rng, n, p: rng.binomial(n.astype(np.int64), p))
+
+
+def _drawn_counts(op: Op, generator: Generator | None, *operands: Tensor) -> Tensor:
+    seed = drawn(generator, lambda rng: np.asarray(rng.integers(2**63 - 1)))
+    return apply(op, Bound((seed, *operands), {}))
 
 
 @public(method=True)
@@ -63,6 +86,8 @@ def multinomial(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement: multinomial() got "
             f"num_samples={num_samples} for {x.shape[-1]}"
         )
+    if x.is_traced:
+        return _multinomial_traced(x.detach(), num_samples, replacement, generator)
     weights = np.asarray(x._data, np.float64).reshape(-1, x.shape[-1])
     if not np.all(np.isfinite(weights) & (weights >= 0)):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0; see multinomial()")
@@ -77,6 +102,20 @@ def multinomial(
     at = rng.random((len(weights), num_samples)) * ends[:, -1:]
     found = [np.searchsorted(line, own, "right") for line, own in zip(ends, at, strict=True)]
     return made(np.asarray(found, np.int64).reshape(shape), False)
+
+
+def _multinomial_traced(x: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Tensor:
+    """Draw as above, by operations, of the same random numbers."""
+    rows = xp.reshape(x, (-1, x.shape[-1]))
+    if replacement:
+        ends = xp.cumsum(rows, -1)
+        at = drawn(generator, lambda rng: rng.random((rows.shape[0], num_samples))) * ends[:, -1:]
+        found = xp.sum(xp.unsqueeze(ends, 1) <= xp.unsqueeze(at, -1), -1)  # how many ends are not above
+    else:
+        keys = xp.log(rows) - xp.log(drawn(generator, lambda rng: rng.standard_exponential(rows.shape)))
+        found = (-keys).argsort(dim=-1, stable=True)[:, :num_samples]
+    result: Tensor = xp.reshape(found, (*x.shape[:-1], num_samples))
+    return result
 
 
 @public()
@@ -112,7 +151,7 @@ def poisson(input: Any, generator: Generator | None = None) -> Tensor:
     rates = np.asarray(x._data)
     if not np.all(rates >= 0):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative; see poisson()")
-    return made(np.asarray(numpy_generator(generator).poisson(rates)).astype(x.dtype), False)
+    return _drawn_counts(_poisson, generator, x)
 
 
 @public()
@@ -146,7 +185,7 @@ def binomial(count: Any, prob: Any, generator: Generator | None = None) -> Tenso
     n, p = np.asarray(trials._data), np.asarray(chance._data)
     if not (np.all(n >= 0) and np.all((p >= 0) & (p <= 1))):
         raise RuntimeError("binomial() expects count >= 0 and 0 <= prob <= 1")
-    return made(np.asarray(numpy_generator(generator).binomial(n.astype(np.int64), p)).astype(trials.dtype), False)
+    return _drawn_counts(_binomial, generator, trials, chance)
 
 
 @public()

@@ -25,11 +25,12 @@ from tapegrad.tensor import Tensor
 _vjps: Final[WeakKeyDictionary[Program, dict[Any, tuple[Program, Runner, list[Tensor]]]]] = WeakKeyDictionary()
 
 
-class _Call(Function):
-    """A call of a program."""
+class CompiledFunction(Function):
+    """A call of a program; in PyTorch, its node is called `CompiledFunctionBackward`."""
 
     @staticmethod
     def forward(ctx: Any, program: Program, run: Runner, guards: list[Any], *inputs: Tensor) -> Any:
+        """Run the program."""
         ctx.program = program
         ctx.save_for_backward(*inputs)
         arrays, guards[:] = run([own._data for own in inputs])
@@ -41,6 +42,7 @@ class _Call(Function):
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor) -> tuple[Any, ...]:
+        """Run its derivative."""
         wanted = tuple(ctx.needs_input_grad[3:])
         gradients = iter(_pulled(ctx.program, wanted, [*ctx.saved_tensors, *cts]))
         return (None, None, None, *[next(gradients) if is_wanted else None for is_wanted in wanted])
@@ -49,7 +51,7 @@ class _Call(Function):
 def differentiable(program: Program, run: Runner, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Any]]:
     """Return the outputs of a program, recorded as one operation, and the values of its guards."""
     guards: list[Any] = []
-    outputs = _Call.apply(program, run, guards, *inputs)
+    outputs = CompiledFunction.apply(program, run, guards, *inputs)
     return [outputs] if isinstance(outputs, Tensor) else list(outputs), guards
 
 

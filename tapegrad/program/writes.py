@@ -69,12 +69,13 @@ class Writes(Views):
         target = target.origin if target.__class__ is Noticed else target
         self.renew_all((target, value))
         operand = self._fitting(target, value)
-        enabled = modes.is_grad_enabled()
+        enabled, view = modes.is_grad_enabled(), self.view_of(target)
+        if enabled and view is not None and view.plan is not None and not view.records:
+            raise RuntimeError(errors.UNRECORDED_VIEW)
         if enabled and (target._node is not None or operand._node is not None):
             check_leaf(target)
             if hasattr(target, "_part_of"):
                 raise errors.part_written(*target._part_of)
-            view = self.view_of(target)
             if view is not None and isinstance(view.root._node, Leaf) and self.has_history(target):
                 raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
         with modes.set_grad_enabled(enabled and self.has_history(target)):
