@@ -851,7 +851,7 @@ class TensorMethods:
         """Fill with numbers whose logarithms are normally distributed, in place."""
 
     def log_softmax(
-        self, dim: builtins.int = ..., dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+        self, dim: builtins.int | None = None, dtype: DTypeLike | None = None, *, axis: builtins.int | None = ...
     ) -> Tensor:
         """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
@@ -1380,7 +1380,9 @@ class TensorMethods:
     def slogdet(self, *, input: Any = ...) -> LinalgSlogdet:
         """Signs of determinants, and logarithms of their absolute values."""
 
-    def softmax(self, dim: builtins.int = ..., dtype: DTypeLike | None = None, *, axis: builtins.int = ...) -> Tensor:
+    def softmax(
+        self, dim: builtins.int | None = None, dtype: DTypeLike | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
         """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
     def softplus(self) -> Tensor:

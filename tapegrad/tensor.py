@@ -178,7 +178,7 @@ class Tensor(TensorMethods):
 
     def __repr__(self) -> str:
         of_leaf = ["requires_grad=True"] if self.requires_grad else []
-        suffixes = of_leaf if self.grad_fn is None else [f"grad_fn=<{self.grad_fn.name()}>"]
+        suffixes = of_leaf if self.grad_fn is None else [f"grad_fn=<{type(self.grad_fn).__name__}>"]
         tangent = getattr(modes.interceptor(), "tangent_of", lambda _: None)(self)  # of a dual tensor
         suffixes += [] if tangent is None else [f"tangent={tangent}"]
         return format_tensor(self._data, default_dtype=default_dtype(), suffixes=suffixes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -380,3 +381,15 @@ def test_lazy_layers_keep_mode_dtype_and_hooks() -> None:
     layer(tg.ones(2, 3, dtype=tg.float32))
     assert (layer.training, layer.weight.dtype, seen) == (False, tg.float32, [1])
     assert layer.weight.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 2), (2, 3, 2, 2)])
+def test_dimensions_that_are_not_given(name, shape):
+    results = []
+    for library in (tg, torch):
+        x = library.arange(math.prod(shape), dtype=library.float64).reshape(shape)
+        with pytest.warns(UserWarning, match=f"Implicit dimension choice for {name} has been deprecated"):
+            result = getattr(library.nn.functional, name)(x)
+        results.append(result.numpy())
+    np.testing.assert_allclose(*results, rtol=1e-12)

@@ -24,7 +24,7 @@ def _loaded(groups: list[int], state: list[int]) -> None:
 
 def _hooked() -> None:
     x = tg.ones(2, requires_grad=True)
-    x.register_post_accumulate_grad_hook(lambda own: own)  # type: ignore[arg-type,return-value]
+    x.register_post_accumulate_grad_hook(lambda own: own.grad)  # type: ignore[arg-type,return-value]
     (x * 2).sum().backward()
 
 

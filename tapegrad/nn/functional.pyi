@@ -477,7 +477,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 0.0001, beta: floa
     """Divide by :math:`(k + \\alpha \\overline{x^2})^\\beta`, with the mean over neighbouring channels."""
 
 def log_softmax(
-    input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...
+    input: Any, dim: int | None = None, dtype: DTypeLike | None = None, *, axis: int | None = ..., out: Any = ...
 ) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
@@ -783,10 +783,12 @@ def soft_margin_loss(
 ) -> Tensor:
     """Logistic loss :math:`\\log(1 + e^{-y x})` of scores with the signs that they should have."""
 
-def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...) -> Tensor:
+def softmax(
+    input: Any, dim: int | None = None, dtype: DTypeLike | None = None, *, axis: int | None = ..., out: Any = ...
+) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
-def softmin(input: Any, dim: int = ..., dtype: Any = None, *, axis: int = ...) -> Tensor:
+def softmin(input: Any, dim: int | None = None, dtype: Any = None, *, axis: int | None = ...) -> Tensor:
     """`softmax` of the negative elements: the least has the largest share."""
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -118,6 +119,16 @@ def _log_softmax_oracle(x: Any, dim: int) -> Any:
     return _shifted(x, dims) - np.log(np.exp(_shifted(x, dims)).sum(dims, keepdims=True))
 
 
+def implicit_dim(call: str, x: Tensor) -> int:
+    """Return the dimension that PyTorch's functions of neural networks choose where none is given, with a warning."""
+    warnings.warn(
+        f"Implicit dimension choice for {call} has been deprecated. Change the call to include dim=X as an argument.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return 0 if x.ndim in (0, 1, 3) else 1
+
+
 def _normalising(
     name: str, by_numpy: Callable[..., Any], rule: Callable[..., Any], oracle: Callable[..., Any], doc: str
 ) -> Callable[..., Tensor]:
@@ -139,8 +150,10 @@ def _normalising(
         doc=doc,
         common=docs.ALONG_IN_DTYPE,
     )
-    def bind(input: Any, dim: int, dtype: DTypeLike | None = None) -> Bound:
+    def bind(input: Any, dim: int | None = None, dtype: DTypeLike | None = None) -> Bound:
         x = floating(name, input, dtype)
+        if dim is None:
+            dim = implicit_dim(name, x)
         place = one_dim(name, x._layout.ndim, dim)
         return Bound((x,), {"dim": (place,) if x._layout.ndim else ()})
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.along import softmax
+from tapegrad.ops.along import implicit_dim, softmax
 from tapegrad.ops.arithmetic import neg
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.shaped import only_floats
@@ -85,7 +85,7 @@ def _softmin_by_numpy(input: np.ndarray, dim: int) -> Any:
 
 @public(namespaces=(FUNCTIONAL,), common=docs.ALONG_IN_DTYPE)
 @composite((Sample(((2, 3),), {"dim": 1}), Sample(((3,),), {"dim": 0})), _softmin_by_numpy, real_only=True)
-def softmin(input: Any, dim: int, dtype: Any = None) -> Tensor:
+def softmin(input: Any, dim: int | None = None, dtype: Any = None) -> Tensor:
     r"""`softmax` of the negative elements: the least has the largest share.
 
     Notes
@@ -98,4 +98,5 @@ def softmin(input: Any, dim: int, dtype: Any = None) -> Tensor:
     >>> tg.nn.functional.softmin(tg.tensor([0.0, 0.0]), 0)
     tensor([0.5000, 0.5000])
     """
-    return softmax(neg(input), dim, dtype)
+    x: Tensor = neg(input)
+    return softmax(x, implicit_dim("softmin", x) if dim is None else dim, dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from tapegrad.nn import functional
@@ -181,16 +180,7 @@ class _AlongDim(Layer):
     dim: int | None = None
 
     def forward(self, input: Any) -> Any:
-        dim = self.dim
-        if dim is None:
-            warnings.warn(
-                f"Implicit dimension choice for {self._function} has been deprecated. Change the call to include dim=X "
-                "as an argument.",
-                UserWarning,
-                stacklevel=3,
-            )
-            dim = 0 if input.ndim in (0, 1, 3) else 1
-        return getattr(functional, self._function)(input, dim)
+        return getattr(functional, self._function)(input, self.dim)
 
 
 class Softmax(_AlongDim, function="softmax"):

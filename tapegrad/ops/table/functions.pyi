@@ -1112,7 +1112,7 @@ def log2(input: Any, *, out: Any = ...) -> Tensor:
     """Logarithm to base 2."""
 
 def log_softmax(
-    input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...
+    input: Any, dim: int | None = None, dtype: DTypeLike | None = None, *, axis: int | None = ..., out: Any = ...
 ) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
@@ -1904,7 +1904,9 @@ def slice_scatter(
 def slogdet(A: Any = ..., *, input: Any = ..., out: Any = ...) -> LinalgSlogdet:
     """Signs of determinants, and logarithms of their absolute values."""
 
-def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...) -> Tensor:
+def softmax(
+    input: Any, dim: int | None = None, dtype: DTypeLike | None = None, *, axis: int | None = ..., out: Any = ...
+) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
 def sort(
