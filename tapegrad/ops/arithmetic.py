@@ -238,18 +238,18 @@ def _where_in_rules(condition: Any, input: Any, other: Any) -> Any:
 xp.where, xp.sgn = _where_in_rules, sgn
 
 
-def _clamped(x: Any, low: Any, high: Any) -> Any:
-    raised = xp.where((x < low) | (low != low), low, x)  # a bound that is nan makes nan
-    return xp.where((raised > high) | (high != high), high, raised)
+def _clamped(x: Any, min: Any, max: Any) -> Any:
+    raised = xp.where((x < min) | (min != min), min, x)  # a bound that is nan makes nan
+    return xp.where((raised > max) | (max != max), max, raised)
 
 
 _clamp = elementwise(
-    "clamp", ("x", "low", "high"), lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    "clamp", ("x", "min", "max"), lambda x, min, max: np.minimum(np.maximum(x, min), max),
     (
-        lambda ct, x, low, high: xp.where((x >= low) & (x <= high), ct, 0.0),
+        lambda ct, x, min, max: xp.where((x >= min) & (x <= max), ct, 0.0),
         # With equal bounds, the lower has the slope; PyTorch gives it to neither.
-        lambda ct, x, low, high: xp.where((x < low) & (low <= high), ct, 0.0),
-        lambda ct, x, low, high: xp.where((x > high) | (high < low), ct, 0.0),
+        lambda ct, x, min, max: xp.where((x < min) & (min <= max), ct, 0.0),
+        lambda ct, x, min, max: xp.where((x > max) | (max < min), ct, 0.0),
     ),
     real_only=True, fx=_clamped,
     samples=(
@@ -263,7 +263,7 @@ _clamp = elementwise(
 
 @public(aliases=("clip",), method=True, inplace=True, of=_clamp)
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
-    """Limit elements to the range from `min` to `max`.
+    r"""Limit elements to the range from `min` to `max`: :math:`\min(\max(x, \mathit{min}), \mathit{max})`.
 
     Parameters
     ----------
@@ -282,7 +282,8 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
 
     Notes
     -----
-    Derivative: 1 inside and at the bounds, 0 outside and for nan.
+    Derivative: 1 inside and at the bounds, 0 outside and for nan. A bound that is a tensor gets the cotangents of the
+    elements that it replaces.
 
     Examples
     --------
