@@ -120,8 +120,8 @@ class strong_zero(contextlib.ContextDecorator):
 
     Notes
     -----
-    Off by default: PyTorch has no such mode. A pass in this mode calls the rules of all entries from Python, which
-    takes some 20 µs an entry, 100 times as long as an ordinary pass on small arrays. Recording costs the same.
+    Off by default: PyTorch has no such mode. A pass in this mode calls the rules of all entries from Python, so
+    it is slower than an ordinary pass, most of all on small arrays. Recording costs the same.
 
     Examples
     --------

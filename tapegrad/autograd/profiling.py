@@ -1,7 +1,7 @@
 """`profile`: how long each operation takes, forward and in backward passes.
 
 Forward, an interceptor times each call. A backward pass stops at each entry while one is active: the time between two
-stops is that of an entry. Both are slower than without: each operation by some 3 µs, which are not counted.
+stops is that of an entry. Both make the program slower; that overhead is not counted.
 """
 
 from __future__ import annotations

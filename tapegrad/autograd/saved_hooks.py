@@ -62,8 +62,8 @@ class saved_tensors_hooks:
 
     Notes
     -----
-    In the block each operation goes through Python, which takes some 5 µs. Of several blocks the innermost serves. Not
-    packed are indices and masks, and what an operation saves in a write in place.
+    Operations in the block run through Python, and are slower. The innermost of several blocks applies. Indices, masks
+    and what a write in place saves are not packed.
 
     Examples
     --------
