@@ -414,7 +414,7 @@ class TensorMethods:
         """Split along a dimension into views of one length, of which the last may be shorter."""
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
-        """Limit elements to the range from `min` to `max`."""
+        """Limit elements to the range from `min` to `max`: :math:`\\min(\\max(x, \\mathit{min}), \\mathit{max})`."""
 
     def clamp_max(self, max: Any) -> Tensor:
         """Lower elements to at most `max`; see `clamp`."""
@@ -423,7 +423,7 @@ class TensorMethods:
         """Raise elements to at least `min`; see `clamp`."""
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """Limit elements to the range from `min` to `max`."""
+        """Limit elements to the range from `min` to `max`: :math:`\\min(\\max(x, \\mathit{min}), \\mathit{max})`."""
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""

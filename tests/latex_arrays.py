@@ -122,7 +122,7 @@ class MatrixReader(Reader):
                 value = value / np.where(divisor == 0, np.where(value == 0, 1, divisor), divisor)
             else:
                 factor = self.power()
-                value = value @ factor if np.ndim(value) == np.ndim(factor) == 2 else value * factor
+                value = value @ factor if np.ndim(value) == 2 and np.ndim(factor) else value * factor
         return sign * value
 
     def power(self) -> Any:

@@ -32,6 +32,9 @@ class Stated(NamedTuple):
     more: dict[str, Any] = {}  # noqa: RUF012 (a default of a tuple's field, which nobody changes)
 
 
+F = "nn.functional."
+
+
 def _mean(x: np.ndarray) -> dict[str, Any]:
     return {"m": x.mean(), "c": 1}
 
@@ -54,6 +57,20 @@ def _gaps_of_squares(a: np.ndarray) -> np.ndarray:
     return squares - squares[:, None]
 
 
+def _of_interpolation(n: int, m: int) -> np.ndarray:
+    """Return the matrix that interpolates linearly from n elements to m."""
+    places = np.clip((np.arange(m) + 0.5) * n / m - 0.5, 0, n - 1)
+    weights: np.ndarray = np.maximum(0, 1 - abs(places[:, None] - np.arange(n)))
+    return weights
+
+
+def _of_pool(n: int, m: int, s: int, p: int) -> np.ndarray:
+    """Return the matrix that takes means of m elements, with a stride and a padding."""
+    first = np.arange(0, n + 2 * p - m + 1, s)[:, None] - p
+    means: np.ndarray = ((first <= np.arange(n)) & (np.arange(n) < first + m)) / m
+    return means
+
+
 def _with_v(usv: Any) -> Any:
     return usv[0], usv[1], usv[2].mH
 
@@ -74,9 +91,15 @@ OF_VECTORS = [
     Stated("mode", {"x": X}, lambda f, x: f(x)[0], more={"p": np.argmin(X)}),
     Stated("median", {"x": np.array([1.0, 2.0, 2.0, 3.0])}),
     Stated("cummax", {"x": X}, lambda f, x: f(x, 0)[0], more={"p": [0, 0, 0, 3]}),
+    Stated("quantile", {"x": X, "q": np.array(0.3)}, more={"m": 4, "w": 0.9, "j": 1, "k": 2}),
+    Stated(
+        "nanquantile",
+        {"x": np.array([0.7, np.nan, 0.4, 2.1]), "q": np.array(0.25)},
+        more={"m": 3, "w": 0.5, "j": 2, "k": 0},
+    ),
+    Stated(F + "rrelu", {"x": X}, more={"a": np.full(4, 11 / 48)}),
     Stated("scatter_add", {"x": X, "s": X + 1}, lambda f, x, s: f(x, 0, PLACES, s), more={"p": PLACES}),
 ]
-F = "nn.functional."
 # With strides, gaps and padding.
 OF_WINDOWS = [
     Stated(F + "conv1d", {"x": X, "w": W, "b": np.array([0.5])}, _of_signals, more={"s": 2, "d": 2, "p": 1}),
@@ -88,7 +111,34 @@ OF_WINDOWS = [
     ),
     Stated(F + "conv2d", {"x": X, "w": W, "b": np.array([0.5])}, _of_images, more={"s": 2, "d": 2, "p": 1}),
     Stated(F + "avg_pool1d", {"x": X}, lambda f, x: f(x[None], 3, 2, 1)[0], more={"m": 3, "s": 2, "p": 1}),
+    Stated(
+        F + "adaptive_avg_pool1d",
+        {"x": X},
+        lambda f, x: f(x[None], 3)[0],
+        more={"a": [0, 1, 2, 8], "b": [[2, 3, 4, 9]]},
+    ),
+    Stated(F + "unfold", {"x": X[:3]}, lambda f, x: f(x[None, None], (1, 2)).flatten(), more={"p": [0, 1, 1, 2]}),
+    Stated(
+        F + "fold",
+        {"x": X},
+        lambda f, x: f(x.reshape(2, 2), (1, 3), (1, 2)).flatten(),
+        more={"p": [0, 1, 1, 2]},
+    ),
     Stated(F + "max_pool1d", {"x": X}, lambda f, x: f(x[None], 2, 1)[0], more={"p": [0, 2, 3]}),
+]
+S = float(np.sqrt(X.var() + 1e-5))
+NORMALISED = {"s": S, "z": (X - X.mean()) / S}
+OF_NORMS = [
+    Stated(
+        F + "layer_norm", {"x": X, "w": X[::-1].copy()}, lambda f, x, w: f(x, 4, w, X), more=NORMALISED | {"b": [X]}
+    ),
+    Stated(
+        F + "batch_norm",
+        {"x": X, "w": np.array(1.5)},
+        lambda f, x, w: f(x[:, None], None, None, w.reshape(1), np.array([0.5]), training=True)[:, 0],
+        more=NORMALISED | {"b": [0.5]},
+    ),
+    Stated(F + "normalize", {"x": X}, lambda f, x: f(x, dim=0), more={"r": float(np.linalg.norm(X))}),
 ]
 C = X + 1j * X[::-1]
 HALF = np.array([1.5, 0.5 - 1j, -0.75])
@@ -119,6 +169,42 @@ OF_MATRICES = [
     Stated("linalg.eigh", {"A": DEFINITE}, results=(r"\Lambda", "V"), more={"F": _inverse_gaps(DEFINITE)}),
     Stated("linalg.svd", {"A": A}, lambda f, x: _with_v(f(x)), ("U", r"\Sigma", "V"), {"E": _gaps_of_squares(A)}),
     Stated("linalg.lu_factor_ex", {"A": A}, lambda _, x: tg.linalg.lu(x)[1:], ("L", "U"), {"P": scipy.linalg.lu(A)[0]}),
+    Stated("logdet", {"A": DEFINITE}),
+    Stated("trace", {"X": A}, more={"I": np.eye(3)}),
+    Stated("linalg.eigvalsh", {"A": DEFINITE}, results=(r"\Lambda",), more={"V": np.linalg.eigh(DEFINITE)[1]}),
+    Stated(
+        "linalg.svdvals",
+        {"A": A},
+        results=(r"\Sigma",),
+        more={"U": np.linalg.svd(A)[0], "V": np.linalg.svd(A)[2].T},
+    ),
+    Stated("dot", {"x": X, "y": X**2}, results=("z",)),
+    Stated("vdot", {"x": C, "y": C**2}, results=("z",)),
+    Stated("dot", {"x": C, "y": C**2}, results=("z",)),
+    Stated("outer", {"x": C, "y": W + 1j}, results=("Z",)),
+    Stated("addcmul", {"x": C, "u": C**2, "v": C[::-1].copy()}, lambda f, *xuv: f(*xuv, value=3.0), more={"c": 3.0}),
+    Stated("addcdiv", {"x": C, "u": C**2, "v": C[::-1].copy()}, lambda f, *xuv: f(*xuv, value=3.0), more={"c": 3.0}),
+    Stated(
+        F + "interpolate",
+        {"X": TALL},
+        lambda f, x: f(x[None, None], (3, 5), mode="bilinear")[0, 0],
+        ("Y",),
+        {"A": _of_interpolation(4, 3), "B": _of_interpolation(3, 5)},
+    ),
+    Stated(
+        F + "avg_pool2d",
+        {"X": TALL},
+        lambda f, x: f(x[None, None], (3, 2), (1, 2), (1, 0))[0, 0],
+        ("Y",),
+        {"A": _of_pool(4, 3, 1, 1), "B": _of_pool(3, 2, 2, 0)},
+    ),
+    Stated(
+        F + "avg_pool3d",
+        {"X": TALL},
+        lambda f, x: f(x[None, None, None], (1, 3, 2), (1, 1, 2), (0, 1, 0))[0, 0, 0],
+        ("Y",),
+        {"A": _of_pool(4, 3, 1, 1), "B": _of_pool(3, 2, 2, 0)},
+    ),
     Stated("linalg.pinv", {"A": TALL}, results=("P",)),
 ]
 
@@ -164,7 +250,7 @@ def compared(stated: Stated) -> list[tuple[str, str, str, np.ndarray, dict[str, 
 
 
 @pytest.mark.parametrize(
-    "stated", [*OF_VECTORS, *OF_WINDOWS, *OF_TRANSFORMS, *OF_LOSSES], ids=lambda stated: stated.name
+    "stated", [*OF_VECTORS, *OF_WINDOWS, *OF_TRANSFORMS, *OF_LOSSES, *OF_NORMS], ids=lambda stated: stated.name
 )
 def test_of_vectors(stated: Stated) -> None:
     for _, index, text, value, known in compared(stated):

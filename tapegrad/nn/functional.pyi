@@ -82,7 +82,7 @@ def batch_norm(
     *,
     out: Any = ...,
 ) -> Tensor:
-    """Normalise each channel over all items and places."""
+    """Normalise each channel over all items and places: :math:`(x - m)/\\sqrt{v + \\epsilon}`, with mean and variance."""
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None, *, out: Any = ...) -> Tensor:
     """Bilinear forms of pairs of vectors."""
@@ -446,7 +446,7 @@ def layer_norm(
     *,
     out: Any = ...,
 ) -> Tensor:
-    """Normalise over the last dimensions: :math:`(x - \\bar x)/\\sqrt{\\operatorname{var}(x) + \\epsilon}`."""
+    """Normalise over the last dimensions: :math:`(x - m)/\\sqrt{v + \\epsilon}`, with mean and variance."""
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return `input` where it is positive, and `negative_slope` times `input` elsewhere."""

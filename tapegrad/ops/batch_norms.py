@@ -57,7 +57,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel over all items and places.
+    r"""Normalise each channel over all items and places: :math:`(x - m)/\sqrt{v + \epsilon}`, with mean and variance.
 
     Parameters
     ----------
@@ -88,7 +88,11 @@ def batch_norm(
 
     Notes
     -----
-    S. Ioffe, C. Szegedy, "Batch normalization" (2015).
+    Derivative in training: with :math:`s = \sqrt{v + \epsilon}`, :math:`z_i = (x_i - m)/s` and :math:`y_i = w z_i + b`
+    for the n elements of a channel,
+    :math:`\bar x_i = \frac{w}{s} (\bar y_i - \frac{1}{n} \sum_j (1 + z_i z_j) \bar y_j)`,
+    :math:`\bar w = \sum_i z_i \bar y_i` and :math:`\bar b = \sum_i \bar y_i`; otherwise
+    :math:`\frac{w}{s} \bar y_i`. S. Ioffe, C. Szegedy, "Batch normalization" (2015).
 
     Examples
     --------
@@ -156,7 +160,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 
     Notes
     -----
-    Y. Wu, K. He, "Group normalization" (2018).
+    Derivative: as of `layer_norm`, with the elements of a group and their channels' weights. Y. Wu, K. He, "Group
+    normalization" (2018).
 
     Examples
     --------
@@ -227,7 +232,8 @@ def instance_norm(
 
     Notes
     -----
-    D. Ulyanov et al., "Instance normalization: the missing ingredient for fast stylization" (2016).
+    Derivative: as of `batch_norm`, with the elements of one channel of one item. D. Ulyanov et al., "Instance
+    normalization: the missing ingredient for fast stylization" (2016).
 
     Examples
     --------

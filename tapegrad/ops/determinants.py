@@ -279,7 +279,7 @@ def slogdet(A: Any) -> Bound:
     kinks=MATRIX_KINKS[:1],
 )
 def logdet(input: Any) -> Tensor:
-    """Logarithms of determinants; nan where these are negative numbers.
+    r"""Logarithms of determinants; nan where these are negative numbers.
 
     Parameters
     ----------
@@ -294,6 +294,10 @@ def logdet(input: Any) -> Tensor:
     ------
     RuntimeError
         If they are not square matrices of numbers with a fraction.
+
+    Notes
+    -----
+    Derivative: :math:`\bar A = \bar y A^{-H}`.
 
     Examples
     --------

@@ -165,7 +165,7 @@ def eigvals(A: Any) -> Tensor:
     kinks=(distinct,),
 )
 def eigvalsh(A: Any, UPLO: str = "L") -> Tensor:
-    """Eigenvalues of symmetric or Hermitian matrices, in ascending order; see `eigh`.
+    r"""Eigenvalues of symmetric or Hermitian matrices, in ascending order; see `eigh`.
 
     Parameters
     ----------
@@ -182,6 +182,10 @@ def eigvalsh(A: Any, UPLO: str = "L") -> Tensor:
     ------
     RuntimeError
         If `A` is not square matrices of numbers with a fraction.
+
+    Notes
+    -----
+    Derivative: with :math:`A = V \Lambda V^H`, :math:`\bar A = V \bar\Lambda V^H`, also of equal eigenvalues.
 
     Examples
     --------

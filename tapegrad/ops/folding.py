@@ -83,7 +83,7 @@ def unfold(
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Blocks of images as columns.
+    r"""Blocks of images as columns.
 
     Parameters
     ----------
@@ -106,7 +106,8 @@ def unfold(
 
     Notes
     -----
-    Derivative: `fold` of the cotangent.
+    Derivative: `fold` of the cotangent. If element j of the result is element :math:`p_j` of the image, or a zero of
+    the padding, :math:`\bar x_i = \sum_j [p_j = i] \bar y_j`.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def fold(
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Images to which columns are added where `unfold` took them.
+    r"""Images to which columns are added where `unfold` took them.
 
     Parameters
     ----------
@@ -166,7 +167,8 @@ def fold(
 
     Notes
     -----
-    Derivative: `unfold` of the cotangent.
+    Derivative: `unfold` of the cotangent. If element i of the columns is added to element :math:`p_i` of the image,
+    :math:`\bar x_i = \bar y_{p_i}`; 0 if it is added to the padding.
 
     Examples
     --------

@@ -168,7 +168,13 @@ def interpolate(
 
     Notes
     -----
-    Along each dimension a product with a matrix, by whose transpose the derivative multiplies. Cubic interpolation
+    Each dimension is multiplied by a matrix, for an image :math:`Y = A X B^T`.
+    Derivative: :math:`\bar X = A^T \bar Y B`.
+
+    From n elements to m, element i of the result lies at :math:`u_i = (i + 1/2)\, n/m - 1/2` of the input, and at
+    :math:`u_i = i\, (n - 1)/(m - 1)` if corners are aligned; what lies outside is moved to the end. Linear
+    interpolation has :math:`A_{ij} = \max(0, 1 - |u_i - j|)`; "nearest" takes element
+    :math:`\lfloor i\, n/m \rfloor`, and "nearest-exact" :math:`\lfloor (i + 1/2)\, n/m \rfloor`. Cubic interpolation
     is that of Keys, "Cubic convolution interpolation for digital image processing" (1981), with a = -3/4.
 
     Examples

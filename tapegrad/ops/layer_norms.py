@@ -83,7 +83,7 @@ def layer_norm(
     bias: Any = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    r"""Normalise over the last dimensions: :math:`(x - \bar x)/\sqrt{\operatorname{var}(x) + \epsilon}`.
+    r"""Normalise over the last dimensions: :math:`(x - m)/\sqrt{v + \epsilon}`, with mean and variance.
 
     Parameters
     ----------
@@ -106,7 +106,9 @@ def layer_norm(
 
     Notes
     -----
-    J. L. Ba et al., "Layer normalization" (2016).
+    Derivative: with :math:`s = \sqrt{v + \epsilon}`, :math:`z_i = (x_i - m)/s` and :math:`y_i = w_i z_i + b_i`,
+    :math:`\bar x_i = \frac{1}{s} (w_i \bar y_i - \frac{1}{n} \sum_j (1 + z_i z_j) w_j \bar y_j)`,
+    :math:`\bar w_i = z_i \bar y_i` and :math:`\bar b_i = \bar y_i`. J. L. Ba et al., "Layer normalization" (2016).
 
     Examples
     --------

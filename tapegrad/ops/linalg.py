@@ -289,7 +289,7 @@ def mv(input: Any, vec: Any) -> Tensor:
 @public(method=True)
 @composite((Sample(((3,), (3,))),), np.dot)
 def dot(input: Any, tensor: Any) -> Tensor:
-    """Product of two vectors, without conjugation.
+    r"""Product of two vectors, without conjugation.
 
     Parameters
     ----------
@@ -299,6 +299,10 @@ def dot(input: Any, tensor: Any) -> Tensor:
     ------
     RuntimeError
         If one is no vector, the lengths or the dtypes differ.
+
+    Notes
+    -----
+    Derivative: with :math:`z = x^T y`, :math:`\bar x = \bar z y^*` and :math:`\bar y = \bar z x^*`.
 
     Examples
     --------
@@ -317,7 +321,7 @@ def dot(input: Any, tensor: Any) -> Tensor:
 @public(method=True)
 @composite((Sample(((2,), (3,))),), np.outer)
 def outer(input: Any, vec2: Any) -> Tensor:
-    """Products of each element of one vector with each of another.
+    r"""Products of each element of one vector with each of another.
 
     Parameters
     ----------
@@ -328,6 +332,10 @@ def outer(input: Any, vec2: Any) -> Tensor:
     ------
     RuntimeError
         If one is no vector.
+
+    Notes
+    -----
+    Derivative: with :math:`Z = x y^T`, :math:`\bar x = \bar Z y^*` and :math:`\bar y = \bar Z^T x^*`.
 
     Examples
     --------

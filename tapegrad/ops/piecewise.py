@@ -244,7 +244,7 @@ def hardswish(input: Any, inplace: bool = False) -> Tensor:
 def rrelu(
     input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Return `input` where it is positive, and `input` times a slope elsewhere: a random one for each element.
+    r"""Return `input` where it is positive, and `input` times a slope elsewhere: a random one for each element.
 
     Parameters
     ----------
@@ -255,7 +255,8 @@ def rrelu(
 
     Notes
     -----
-    Derivative: 1 where positive, the slope elsewhere, also at 0.
+    Derivative: 1 where positive, the slope elsewhere, also at 0; with slopes a,
+    :math:`\bar x_i = [x_i > 0] \bar y_i + a_i [x_i \le 0] \bar y_i`.
 
     Examples
     --------

@@ -33,7 +33,7 @@ def _vdot_as_numpy(a: Any, b: Any) -> Any:
 @public(method=True, functions=("vdot",), adapter=_vdot_as_numpy)
 @composite((Sample(((3,), (3,))),), np.vdot)
 def vdot(input: Any, other: Any) -> Tensor:
-    """Product of two vectors, of which the first is conjugated.
+    r"""Product of two vectors, of which the first is conjugated.
 
     Parameters
     ----------
@@ -43,6 +43,10 @@ def vdot(input: Any, other: Any) -> Tensor:
     ------
     RuntimeError
         If one is no vector, the lengths or the dtypes differ.
+
+    Notes
+    -----
+    Derivative: with :math:`z = x^H y`, :math:`\bar x = \bar z^* y` and :math:`\bar y = \bar z x`.
 
     Examples
     --------
@@ -204,7 +208,7 @@ def _trace_as_numpy(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
 @public(method=True, functions=("trace",), adapter=_trace_as_numpy)  # fmt: skip
 @composite((Sample(((3, 3),)), Sample(((2, 4),))), np.trace)
 def trace(input: Any) -> Tensor:
-    """Sum of the diagonal of a matrix.
+    r"""Sum of the diagonal of a matrix.
 
     Parameters
     ----------
@@ -214,6 +218,10 @@ def trace(input: Any) -> Tensor:
     ------
     RuntimeError
         If `input` is no matrix.
+
+    Notes
+    -----
+    Derivative: :math:`\bar X = \bar y I`, with ones on the diagonal.
 
     Examples
     --------

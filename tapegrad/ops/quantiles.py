@@ -114,7 +114,7 @@ def _between(way: str, ranks: Tensor, below: Any, above: Any, element: Callable[
 def quantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """Quantiles of the elements, interpolated between neighbours in order; nan if an element is.
+    r"""Quantiles of the elements, interpolated between neighbours in order; nan if an element is.
 
     Parameters
     ----------
@@ -138,7 +138,9 @@ def quantile(
 
     Notes
     -----
-    Derivative: the weights of the two neighbours; by `q`, their difference times the number of elements minus 1.
+    Derivative: with m elements, of which j and k are the neighbours below and above the rank :math:`q (m - 1)`, and
+    w its fraction, :math:`\bar x_i = ((1 - w) [i = j] + w [i = k]) \bar y` and
+    :math:`\bar q = (m - 1) (x_k - x_j) \bar y`. This is for "linear".
 
     Examples
     --------
@@ -160,7 +162,7 @@ def quantile(
 def nanquantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """Quantiles of the elements that are not nan; nan if all are.
+    r"""Quantiles of the elements that are not nan; nan if all are.
 
     Parameters
     ----------
@@ -179,6 +181,12 @@ def nanquantile(
     ------
     RuntimeError
         If `input` is empty or not of a real floating dtype, or `q` is out of range.
+
+    Notes
+    -----
+    Derivative: with m elements that are not nan, of which j and k are the neighbours below and above the
+    rank :math:`q (m - 1)`, and w its fraction, :math:`\bar x_i = ((1 - w) [i = j] + w [i = k]) \bar y` and
+    :math:`\bar q = (m - 1) (x_k - x_j) \bar y`. This is for "linear".
 
     Examples
     --------

@@ -126,12 +126,17 @@ _OPERANDS = docs.Common("input, tensor1, tensor2 : Tensor or array", returns="Te
 @public(method=True, inplace=True, common=_OPERANDS)
 @composite(_THREE, lambda x, y, z, value=1: x + value * y * z)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    """Add a product, times a factor: ``input + value * tensor1 * tensor2``.
+    r"""Add a product, times a factor: ``input + value * tensor1 * tensor2``.
 
     Parameters
     ----------
     value : number
         The factor.
+
+    Notes
+    -----
+    Derivative: with :math:`y = x + c u v`, :math:`\bar x = \bar y`, :math:`\bar u = \bar y c^* v^*` and
+    :math:`\bar v = \bar y c^* u^*`.
 
     Examples
     --------
@@ -147,7 +152,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 @public(method=True, inplace=True, common=_OPERANDS)
 @composite(_THREE, lambda x, y, z, value=1: x + value * y / z, domain=(0.5, 3.0))
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``.
+    r"""Add a quotient, times a factor: ``input + value * tensor1 / tensor2``.
 
     Parameters
     ----------
@@ -158,6 +163,11 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     ------
     RuntimeError
         If all are integers.
+
+    Notes
+    -----
+    Derivative: with :math:`y = x + c u / v`, :math:`\bar x = \bar y`, :math:`\bar u = \bar y c^* / v^*` and
+    :math:`\bar v = - \bar u u^* / v^*`.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def _normalize_by_numpy(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1
     kinks=AWAY_FROM_ZERO,
 )
 def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
-    """Divide vectors along a dimension by their norms, or by `eps` where a norm is less.
+    r"""Divide vectors along a dimension by their norms, or by `eps` where a norm is less.
 
     Parameters
     ----------
@@ -50,6 +50,10 @@ def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: f
     ------
     IndexError
         If `input` does not have such a dimension.
+
+    Notes
+    -----
+    Derivative for `p` = 2: with the norm r, :math:`\bar x_i = \frac{1}{r} (\bar y_i - y_i \sum_j y_j \bar y_j)`.
 
     Examples
     --------

@@ -160,7 +160,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Bou
     kinks=(full_rank,),
 )
 def svdvals(A: Any, *, driver: str | None = None) -> Tensor:
-    """Singular values of matrices, in descending order; see `svd`.
+    r"""Singular values of matrices, in descending order; see `svd`.
 
     Parameters
     ----------
@@ -176,6 +176,10 @@ def svdvals(A: Any, *, driver: str | None = None) -> Tensor:
     ------
     RuntimeError
         If `A` is not matrices of numbers with a fraction.
+
+    Notes
+    -----
+    Derivative: with :math:`A = U \Sigma V^H`, :math:`\bar A = U \bar\Sigma V^H`, also of equal singular values.
 
     Examples
     --------

@@ -412,7 +412,7 @@ def chunk(input: Any, chunks: int, dim: int = 0, *, axis: int = ..., out: Any = 
     """Split along a dimension into views of one length, of which the last may be shorter."""
 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = ...) -> Tensor:
-    """Limit elements to the range from `min` to `max`."""
+    """Limit elements to the range from `min` to `max`: :math:`\\min(\\max(x, \\mathit{min}), \\mathit{max})`."""
 
 def clamp_max(input: Any, max: Any, *, out: Any = ...) -> Tensor:
     """Lower elements to at most `max`; see `clamp`."""
@@ -421,7 +421,7 @@ def clamp_min(input: Any, min: Any, *, out: Any = ...) -> Tensor:
     """Raise elements to at least `min`; see `clamp`."""
 
 def clip(input: Any, min: Any = None, max: Any = None, *, out: Any = ...) -> Tensor:
-    """Limit elements to the range from `min` to `max`."""
+    """Limit elements to the range from `min` to `max`: :math:`\\min(\\max(x, \\mathit{min}), \\mathit{max})`."""
 
 def clone(input: Any, *, memory_format: Any = None, out: Any = ...) -> Tensor:
     """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
@@ -1064,7 +1064,7 @@ def layer_norm(
     *,
     out: Any = ...,
 ) -> Tensor:
-    """Normalise over the last dimensions: :math:`(x - \\bar x)/\\sqrt{\\operatorname{var}(x) + \\epsilon}`."""
+    """Normalise over the last dimensions: :math:`(x - m)/\\sqrt{v + \\epsilon}`, with mean and variance."""
 
 def lcm(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Least common multiple of integers, which is not negative."""
