@@ -2119,7 +2119,7 @@ class TensorMethods:
         """Make ``Tensor(data)``, always of the default dtype. Only users call it: operations call ``Tensor.__new__``."""
 
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
-        """Switch on or off whether a gradient is wanted for this leaf, in place."""
+        """Set, in place, whether backward passes compute a gradient for this leaf."""
 
     def backward(
         self,

@@ -260,9 +260,9 @@ def decorated(function: F, context: Callable[[], Any]) -> F:
 
 
 class no_grad(_Mode):
-    """Do not record: a context manager, and a decorator with or without parentheses.
+    """Switch recording off: a context manager, and a decorator with or without parentheses.
 
-    Only the calling thread is affected. The previous mode is restored at the end, after an error too.
+    Only the calling thread is affected. The previous mode is restored at the end, also after an error.
 
     Examples
     --------
@@ -278,7 +278,7 @@ class no_grad(_Mode):
 
 
 class enable_grad(_Mode):
-    """Record again inside `no_grad`: a context manager and a decorator.
+    """Switch recording on again inside `no_grad`: a context manager and a decorator.
 
     Examples
     --------

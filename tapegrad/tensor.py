@@ -111,12 +111,12 @@ class Tensor(TensorMethods):
         return self.dtype.kind == "c"
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """Return the data as an array. It is a view: it shares memory with the tensor, not its shape or strides.
+        """Return the data as an array. It shares memory with the tensor, but has its own shape and strides.
 
         Raises
         ------
         RuntimeError
-            If the tensor requires grad, but for ``force=True``: a write to the array would not be noticed.
+            If the tensor requires grad, because a write to the array would not be noticed. ``force=True`` allows it.
         """
         if self.requires_grad and not force:
             raise RuntimeError(errors.NUMPY_OF_GRAD)
@@ -127,7 +127,7 @@ class Tensor(TensorMethods):
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def item(self) -> Any:
-        """Return the only element as a Python number; it is a RuntimeError if there is none, or several."""
+        """Return the only element as a Python number; raise RuntimeError if there is no element, or more than one."""
         if self._layout.size != 1:
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar; use tolist()")
         return self._looked_at().item()
@@ -288,7 +288,7 @@ class Tensor(TensorMethods):
         return hooks.register_post_accumulate_grad_hook(self, hook)
 
     def retain_grad(self) -> None:
-        """Let backward passes accumulate `grad` of this result, as they do for leaves.
+        """Let backward passes accumulate the gradient of this result in its `grad`, as they do for leaves.
 
         Raises
         ------

@@ -33,21 +33,21 @@ def backward(
     tensors : Tensor or sequence of Tensor
         The roots.
     grad_tensors : Tensor or sequence of Tensor or None, optional
-        Their cotangents, of their shapes; ones for roots of one element.
+        The cotangents of the roots, of the same shapes. By default 1 for a root with one element.
     retain_graph : bool, optional
-        Keep the residuals, so that a second pass can run over the graph; default `create_graph`.
+        Keep the saved values, so that a second pass can use the graph. Default: the value of `create_graph`.
     create_graph : bool
-        Record the computation of the gradients, so that they can be differentiated.
+        Record how the gradients are computed, so that they can be differentiated again.
     grad_variables : Tensor or sequence of Tensor or None, optional
         `grad_tensors`, by its older name.
     inputs : Tensor or sequence of Tensor, optional
-        Accumulate into these only. They may be results; the pass ends at them.
+        Accumulate only into these tensors. They may be results; the pass ends at them.
 
     Raises
     ------
     RuntimeError
-        If a root does not require grad, has several elements and no gradient, its gradient has another shape, or the
-        graph was freed. The tape and all gradients are then as before.
+        If a root does not require grad, if it has several elements and no gradient is given, if its gradient has
+        another shape, or if the graph was freed. The tape and all gradients stay unchanged.
     TypeError
         If a gradient is no tensor.
 
@@ -117,13 +117,13 @@ def grad(
     inputs : Tensor, sequence of Tensor, or mapping to Tensor
         Leaves or results.
     grad_outputs : Tensor or sequence of Tensor or None, optional
-        Cotangents of the outputs; ones for outputs of one element.
+        Cotangents of the outputs. By default 1 for an output with one element.
     retain_graph, create_graph : bool, optional
         As for `backward`.
     only_inputs : bool
         Deprecated: only True has a meaning.
     allow_unused : bool, optional
-        Return None for an input on which the outputs do not depend; default `materialize_grads`.
+        Return None for an input that no output depends on. Default: the value of `materialize_grads`.
     is_grads_batched : bool
         `grad_outputs` are batches of cotangents, and the results batches of gradients, along the first dimension.
     materialize_grads : bool

@@ -118,10 +118,10 @@ def _attributes(node: TapeNode) -> dict[str, Any]:
 
 
 class Function:
-    """A base class for operations with a derivative of their own.
+    """A base class for operations whose derivative you write.
 
-    A subclass has the static methods `forward` and `backward`. Call it by `apply`, whose arguments may be anything;
-    those that are tensors have gradients.
+    A subclass has the static methods `forward` and `backward`. Call it by `apply`. Arguments may be any objects;
+    tensors among them get gradients.
 
     Notes
     -----

@@ -194,7 +194,7 @@ def jacobian(
     func, inputs, create_graph, strict
         As for `vjp`.
     vectorize : bool
-        Has no effect but that of the checks: all rows are computed in one way, over one search of the tape.
+        Needed for ``strategy="forward-mode"``; otherwise without effect, because all rows are always computed together.
     strategy : str
         "reverse-mode" or, with `vectorize`, "forward-mode". The result is the same.
 

@@ -21,19 +21,19 @@ def backward(
     Parameters
     ----------
     gradient : Tensor, optional
-        The cotangent of this tensor, of its shape; ones for a tensor of one element.
+        The cotangent of this tensor, of the same shape. By default 1 for a tensor with one element.
     retain_graph : bool, optional
-        Keep the residuals, so that a second pass can run over the graph; default `create_graph`.
+        Keep the saved values, so that a second pass can use the graph. Default: the value of `create_graph`.
     create_graph : bool
-        Record the computation of the gradients, so that they can be differentiated.
+        Record how the gradients are computed, so that they can be differentiated again.
     inputs : Tensor or sequence of Tensor, optional
-        Accumulate into these only.
+        Accumulate only into these tensors.
 
     Raises
     ------
     RuntimeError
-        If the tensor does not require grad, has several elements and no gradient is given, the gradient has another
-        shape, or the graph was freed. The tape and all gradients are then as before.
+        If the tensor does not require grad, if it has several elements and no gradient is given, if the gradient has
+        another shape, or if the graph was freed. The tape and all gradients stay unchanged.
 
     Examples
     --------

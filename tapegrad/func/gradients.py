@@ -43,14 +43,14 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
         The arguments to differentiate. Each is a tensor, a NumPy array, a floating number, or a dict, list, tuple or
         named tuple of these.
     has_aux : bool
-        Whether the function returns a pair, of which the second part is handed out and not differentiated.
+        Whether the function returns a pair ``(output, aux)``, of which `aux` is returned but not differentiated.
 
     Returns
     -------
     callable
-        Takes the arguments of `func`; returns the gradient, of the structure of the argument, or a tuple of gradients
-        for several; with `has_aux` a pair of that and what the function returned besides. Gradients of tensors are
-        tensors, those of arrays are arrays. No tensor's `grad` changes.
+        Takes the arguments of `func`, and returns the gradient, which has the structure of the argument; for several
+        arguments, a tuple of gradients. With `has_aux` it returns a pair: the gradients and `aux`. Gradients of tensors
+        are tensors, those of arrays are arrays. No tensor's `grad` changes.
 
     Raises
     ------
@@ -96,8 +96,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     Returns
     -------
     callable
-        Returns the gradients and the value; with `has_aux` the gradients and a pair, the value and what the function
-        returned besides.
+        Returns the gradients and the value. With `has_aux` it returns the gradients and the pair ``(value, aux)``.
 
     Examples
     --------

@@ -42,7 +42,7 @@ def jacrev(
     argnums : int or tuple of int
         The arguments to differentiate, as for `grad`.
     has_aux : bool
-        Whether the function returns a pair, of which the second part is handed out and not differentiated.
+        Whether the function returns a pair ``(output, aux)``, of which `aux` is returned but not differentiated.
     chunk_size : int, optional
         How many rows to compute at once; by default all.
 
@@ -50,8 +50,8 @@ def jacrev(
     -------
     callable
         Returns the Jacobian of each output with respect to each argument: a tensor of the output's shape followed by
-        the argument's, in the structure of the outputs and, inside that, of the arguments. With `has_aux` a pair of
-        that and what the function returned besides.
+        the argument's, in the structure of the outputs and, inside that, of the arguments. With `has_aux` it returns a
+        pair: the Jacobian and `aux`.
 
     Raises
     ------

@@ -35,14 +35,15 @@ def vmap(
     func : callable
         A function of one item, that returns tensors, or a dict, list, tuple or named tuple of them.
     in_dims : int or nested containers
-        Over which dimension each argument is mapped; None for an argument that every item gets whole. One integer
-        stands for all arguments; a tuple has an entry for each, which may itself be of the argument's structure.
+        The dimension over which each argument is mapped; None for an argument that every item gets whole. One integer
+        applies to all arguments. A tuple has an entry for each argument, which may have the argument's structure.
     out_dims : int or nested containers
-        Where in each result the items stand; None for a result that does not depend on the item.
+        The dimension of each result along which the items are stacked; None for a result that does not depend on the
+        item.
     randomness : {"error", "same", "different"}
         Whether the function may draw random numbers, and whether all items get the same ones.
     chunk_size : int, optional
-        Has no effect: no more than the results of all items is kept in memory.
+        Has no effect: memory holds only the results of all items.
 
     Returns
     -------
@@ -58,10 +59,10 @@ def vmap(
 
     Notes
     -----
-    In a compiled function, and in calls of many items, the function is traced for one item, and its program runs for
-    all of them as machine code: see `tapegrad.compile`. Then what it does besides, e.g. to print, it does once. Where
-    it looks at values, it is traced for an item of each way through the branches. In calls of few items, and if it
-    cannot be traced, it is called for each item.
+    In a compiled function, and in calls with many items, the function is traced for one item, and its program runs for
+    all items as machine code: see `tapegrad.compile`. Side effects, e.g. printing, then happen once. If the function
+    branches on values, it is traced for one item of each branch. In calls with few items, or if tracing fails, the
+    function is called for each item.
 
     Examples
     --------

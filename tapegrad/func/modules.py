@@ -20,7 +20,7 @@ def functional_call(
     module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Mapping[str, Any] | None = None, *,
     tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
-    """Call a module with other tensors in place of its parameters and buffers, which it has again afterwards.
+    """Call a module with other tensors in place of its parameters and buffers; these are restored afterwards.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ def functional_call(
     parameter_and_buffer_dicts : dict, or tuple of dict
         Tensors by the names that ``named_parameters`` and ``named_buffers`` give them, e.g. ``"layer.weight"``.
     args : tuple or Any, optional
-        Positional arguments of the call; what is no tuple is the only one.
+        Positional arguments of the call. A value that is not a tuple is the only argument.
     kwargs : dict, optional
         Keyword arguments of the call.
     tie_weights : bool
         Where a module has one tensor under several names, replace it under all of them.
     strict : bool
-        Refuse a missing name, and one that the module does not have.
+        Raise an error for a missing name and for an unknown one.
 
     Returns
     -------

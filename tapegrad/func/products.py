@@ -37,7 +37,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     *primals : Tensor, numpy.ndarray, float, or nested containers of these
         Its arguments.
     has_aux : bool
-        Whether the function returns a pair, of which the second part is handed out and not differentiated.
+        Whether the function returns a pair ``(output, aux)``, of which `aux` is returned but not differentiated.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         ``vjp_fn(cotangents, retain_graph=True, create_graph=None)`` takes cotangents of the structure of the value, and
         returns a tuple: for each primal its gradient, of its structure.
     aux
-        What the function returned besides, with `has_aux`.
+        The function's second result, with `has_aux`.
 
     Raises
     ------
@@ -185,9 +185,9 @@ def jvp(
     primals, tangents : tuple
         Its arguments, and their tangents, of the same structure and shapes.
     strict : bool
-        Refuse a function of which an output does not depend on the arguments; else its tangent is zero.
+        Raise an error if an output does not depend on the arguments; otherwise its tangent is zero.
     has_aux : bool
-        Whether the function returns a pair, of which the second part is handed out and not differentiated.
+        Whether the function returns a pair ``(output, aux)``, of which `aux` is returned but not differentiated.
 
     Returns
     -------

@@ -34,7 +34,7 @@ def custom_root(
         Takes a linear function ``g`` and ``y``, and returns the ``x`` for which ``g(x)`` is ``y``. For a number that is
         ``y / g(1.0)``; for a vector ``linalg.solve(func.jacrev(g)(y), y)``, or an iterative solver.
     has_aux : bool
-        Whether `solve` returns a pair, of which the second part is handed out and not differentiated.
+        Whether `solve` returns a pair ``(root, aux)``, of which `aux` is returned but not differentiated.
 
     Returns
     -------

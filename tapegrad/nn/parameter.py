@@ -16,7 +16,7 @@ def _share(own: Tensor, data: Any) -> None:
 
 
 class Parameter(Tensor):
-    """A leaf that a gradient is wanted for, and that a `Module` lists among its parameters.
+    """A leaf that requires grad, and that a `Module` lists among its parameters.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Parameter(Tensor):
     AttributeError
         If `data` is no tensor.
     RuntimeError
-        If a gradient is wanted and the dtype is neither floating nor complex.
+        If `requires_grad` is set and the dtype is neither floating nor complex.
 
     Examples
     --------

@@ -56,12 +56,12 @@ def _lent(array: np.ndarray) -> Tensor:
 
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Switch on or off whether a gradient is wanted for this leaf, in place.
+    """Set, in place, whether backward passes compute a gradient for this leaf.
 
     Raises
     ------
     RuntimeError
-        If the dtype is neither floating nor complex, or if it is to be switched off for a result.
+        If the dtype is neither floating nor complex, or if the tensor is not a leaf and `requires_grad` is False.
     """
     self._require(requires_grad, "o")
     return self
@@ -227,7 +227,7 @@ def tensor(
     device : device, optional
         Only the CPU.
     requires_grad : bool
-        Whether a gradient is wanted for it.
+        Compute a gradient for this tensor in backward passes.
 
     Returns
     -------
@@ -273,8 +273,8 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike = No
     Returns
     -------
     Tensor
-        `data` itself if it is a tensor of that dtype; a tensor of another dtype is converted, which is recorded. An
-        array that is not aligned, e.g. one that came from another process, is copied.
+        `data` itself if it is a tensor of that dtype. A tensor of another dtype is converted, and the conversion is
+        recorded. An array that is not aligned, e.g. one from another process, is copied.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class Adafactor(PerParameter):
     foreach : bool, optional
         Accepted, and without meaning.
     maximize : bool
-        Go up instead of down.
+        Maximise the objective instead of minimising it.
 
     Raises
     ------

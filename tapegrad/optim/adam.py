@@ -53,15 +53,15 @@ class Adam(FormulaOptimizer):
     eps : float
         Added to the root.
     weight_decay : float
-        This times the parameter is added to the gradient.
+        ``weight_decay`` times the parameter is added to the gradient.
     amsgrad : bool
         Divide by the largest root so far (Reddi et al., arXiv:1904.09237).
     foreach, fused : bool, optional
-        Accepted, and all the same: every step is one compiled pass.
+        Accepted without effect: every step is one compiled pass.
     maximize : bool
-        Go up instead of down.
+        Maximise the objective instead of minimising it.
     capturable, differentiable : bool
-        Only False.
+        Must be False.
     decoupled_weight_decay : bool
         Multiply parameters by ``1 - lr * weight_decay`` instead, as `AdamW` does.
 

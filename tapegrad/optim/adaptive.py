@@ -187,7 +187,7 @@ class RMSprop(FormulaOptimizer):
     weight_decay, capturable, foreach, maximize, differentiable
         As in `Adam`.
     momentum : float
-        The factor of the last direction in the next one.
+        Factor of the previous direction in the next one.
     centered : bool
         Divide by the running standard deviation instead (Graves, arXiv:1308.0850).
 

@@ -25,9 +25,9 @@ class LBFGS(Optimizer):
     lr : float
         Length of a step, relative to the quasi-Newton step.
     max_iter : int
-        Iterations a call of `step`.
+        Iterations in each call of `step`.
     max_eval : int, optional
-        Calls of the closure a call of `step`; by default 1.25 times `max_iter`.
+        Calls of the closure in each call of `step`; by default 1.25 times `max_iter`.
     tolerance_grad : float
         Stop when no element of the gradient is larger.
     tolerance_change : float

@@ -28,7 +28,7 @@ def _along(
 
 
 class SGD(FormulaOptimizer):
-    """Gradient descent, with momentum if wanted.
+    """Gradient descent, optionally with momentum.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ class SGD(FormulaOptimizer):
     lr : float
         Learning rate.
     momentum : float
-        The factor of the last direction in the next one.
+        Factor of the previous direction in the next one.
     dampening : float
-        The gradient enters the direction times one minus this.
+        The gradient is multiplied by ``1 - dampening`` before it is added to the direction.
     weight_decay : float
-        This times the parameter is added to the gradient.
+        ``weight_decay`` times the parameter is added to the gradient.
     nesterov : bool
-        Look ahead along the direction (Sutskever et al., "On the importance of initialization and momentum", 2013).
+        Use Nesterov momentum (Sutskever et al., "On the importance of initialization and momentum", 2013).
     maximize : bool
-        Go up instead of down.
+        Maximise the objective instead of minimising it.
     foreach, fused : bool, optional
-        Accepted, and all the same: every step is one compiled pass.
+        Accepted without effect: every step is one compiled pass.
     differentiable : bool
-        Only False.
+        Must be False.
 
     Raises
     ------
@@ -125,7 +125,7 @@ class ASGD(FormulaOptimizer):
     weight_decay, maximize, foreach, differentiable
         As in `SGD`.
     capturable : bool
-        Only False.
+        Must be False.
 
     Examples
     --------

@@ -16,24 +16,24 @@ def compile(
 ) -> Any:  # fmt: skip
     """Compile a function of tensors, arrays and numbers to machine code.
 
-    The function is called once with the arguments of its first call, and all its operations are written down: a
-    `tapegrad.program.Program`. From then on the program runs, and the function does not. Gradients in the function,
-    e.g. by `tapegrad.func.value_and_grad`, are a part of the program.
+    The first call runs the function once and traces its operations into a `tapegrad.program.Program`. Later calls run
+    the program, not the function. Gradients that the function computes, e.g. by `tapegrad.func.value_and_grad`, are a
+    part of the program.
 
     Parameters
     ----------
     function : callable
-        Takes and returns tensors, arrays and numbers, and lists, dicts and tuples of them. Floats are inputs; integers,
-        bools and strings are a part of the signature, as are shapes and dtypes: for others the function is traced
-        again. Where Python depends on values, e.g. in ``if x > 0``, there is a program for each way.
+        Takes and returns tensors, arrays and numbers, and lists, dicts and tuples of them. Floats are inputs of the
+        program. Integers, bools, strings, shapes and dtypes are constants of it: for other ones the function is traced
+        again. If the Python code depends on values, e.g. in ``if x > 0``, each branch has its own program.
     memory : int, optional
         How many bytes each loop by `tapegrad.func.scan`, `while_loop` or `fori_loop` may keep for its derivative. A
-        loop that would keep more keeps what some turns were given, and computes the turns between again: as few as can
-        be for so many checkpoints.
+        loop that needs more keeps the inputs of some iterations (checkpoints), and recomputes the iterations between
+        them. The number of recomputed iterations is the least for that number of checkpoints.
     disable : bool
         Return the function as it is.
     fullgraph, dynamic, backend, mode, options
-        PyTorch's choices of how to compile, of no effect: there is one way, in which a function is one program.
+        PyTorch's options. They have no effect: a function is always compiled as a whole.
 
     Returns
     -------
@@ -44,8 +44,8 @@ def compile(
     Raises
     ------
     TracingError
-        When called, if a value leaves the function in a way that cannot be followed, e.g. by ``numpy()``. The message
-        names the line.
+        In a call, if the function uses a value outside of its operations, e.g. by ``numpy()``. The message names the
+        line.
 
     Examples
     --------

@@ -33,9 +33,10 @@ def least_squares(
     fun : callable
         ``fun(x, *args, **kwargs)`` returns the residuals: an array, or a container of arrays and numbers.
     x0 : array_like, or nested dicts, lists and tuples of arrays
-        Where to begin. The function gets unknowns of this structure, in float64.
+        The starting point. The function gets unknowns of this structure, in float64.
     jac : callable or str, optional
-        As for SciPy: the user's own Jacobian, or the name of finite differences. Default the exact one.
+        As for SciPy: a function for the Jacobian, or the name of a finite-difference scheme. Default: the exact
+        Jacobian.
     bounds, x_scale : optional
         As for SciPy; for unknowns in a container also containers like `x0`, in which numbers stand for all elements
         of an array.
@@ -49,7 +50,7 @@ def least_squares(
     sparse : bool
         Whether the Jacobian is a sparse matrix, as by `tapegrad.func.sparse_jacobian`; not with ``method="lm"``.
     **options
-        What newer versions of SciPy take besides.
+        Further options of newer versions of SciPy.
 
     Returns
     -------
@@ -64,7 +65,7 @@ def least_squares(
     Warns
     -----
     UserWarning
-        If `fun` cannot be compiled. Its derivatives are as exact then, and take longer.
+        If `fun` cannot be compiled. The derivatives are exact all the same, but take longer.
 
     Examples
     --------
@@ -120,11 +121,12 @@ def curve_fit(
     xdata, ydata : array_like
         As for SciPy.
     p0 : array_like, optional
-        Where to begin; default ones.
+        The starting point; default ones.
     sigma, absolute_sigma, check_finite, bounds, method, full_output, **kwargs : optional
         As for SciPy.
     jac : callable or str, optional
-        As for SciPy: the user's own Jacobian, or the name of finite differences. Default the exact one.
+        As for SciPy: a function for the Jacobian, or the name of a finite-difference scheme. Default: the exact
+        Jacobian.
 
     Returns
     -------
@@ -141,7 +143,7 @@ def curve_fit(
     Warns
     -----
     UserWarning
-        If `f` cannot be compiled. Its derivatives are as exact then, and take longer.
+        If `f` cannot be compiled. The derivatives are exact all the same, but take longer.
 
     Examples
     --------

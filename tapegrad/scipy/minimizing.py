@@ -34,7 +34,7 @@ def minimize(
     fun : callable
         ``fun(x, *args)`` returns a number, computed by tapegrad's or NumPy's functions.
     x0 : array_like, or nested dicts, lists and tuples of arrays
-        Where to begin. The function gets unknowns of this structure, in float64.
+        The starting point. The function gets unknowns of this structure, in float64.
     args : tuple
         Further arguments. If one of them is a tensor that requires grad, `x` and `fun` of the result are tensors
         that depend on it.
@@ -67,7 +67,7 @@ def minimize(
     Warns
     -----
     UserWarning
-        If `fun` cannot be compiled. Its derivatives are as exact then, and take longer.
+        If `fun` cannot be compiled. The derivatives are exact all the same, but take longer.
 
     Notes
     -----

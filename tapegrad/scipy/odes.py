@@ -59,7 +59,7 @@ def solve_ivp(
     Warns
     -----
     UserWarning
-        If `fun` cannot be compiled. Its derivatives are as exact then, and take longer.
+        If `fun` cannot be compiled. The derivatives are exact all the same, but take longer.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def root(
     fun : callable
         ``fun(x, *args)`` returns as many numbers as there are unknowns, in an array or in a container of arrays.
     x0 : array_like, or nested dicts, lists and tuples of arrays
-        Where to begin. The function gets unknowns of this structure, in float64.
+        The starting point. The function gets unknowns of this structure, in float64.
     args : tuple
         Further arguments. If one of them is a tensor that requires grad, `x` of the result is a tensor that depends on
         it, by the implicit function theorem.
@@ -51,7 +51,7 @@ def root(
     Warns
     -----
     UserWarning
-        If `fun` cannot be compiled. Its derivatives are as exact then, and take longer.
+        If `fun` cannot be compiled. The derivatives are exact all the same, but take longer.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def gradcheck(
     eps : float
         The largest perturbation.
     atol, rtol : float
-        Numbers may differ by ``atol + rtol * |finite difference|``.
+        A gradient may differ by ``atol + rtol * |finite difference|``.
     raise_exception : bool
         Raise an error if the check fails; otherwise return False.
     nondet_tol : float
@@ -47,7 +47,7 @@ def gradcheck(
     check_forward_ad, check_backward_ad : bool
         Check forward mode, as `tapegrad.testing.jvpcheck` does; check backward passes.
     check_undefined_grad, check_grad_dtypes, check_batched_grad, check_batched_forward_grad, fast_mode, masked
-        PyTorch's; without meaning here, where every element is checked.
+        PyTorch's options. They have no effect: every element is checked.
 
     Returns
     -------
@@ -57,11 +57,11 @@ def gradcheck(
     Raises
     ------
     GradcheckError
-        If they do not: it says at which elements they differ most, both numbers, and by how much.
+        If they do not agree. The message names the elements that differ most, both values and the difference.
     ValueError
         If no input requires grad.
     TypeError
-        If the function returns something else than tensors.
+        If the function returns anything but tensors.
 
     Warns
     -----

@@ -28,7 +28,7 @@ class Module(Stateful):
     Attributes
     ----------
     training : bool
-        Whether it is in training mode, which dropout and batch norms look at.
+        Whether the module is in training mode. Dropout and batch normalisation depend on it.
 
     Examples
     --------
