@@ -194,7 +194,8 @@ def jacobian(
     func, inputs, create_graph, strict
         As for `vjp`.
     vectorize : bool
-        Needed for ``strategy="forward-mode"``; otherwise without effect, because all rows are always computed together.
+        Needed for ``strategy="forward-mode"`` and refused with `strict`. Otherwise it has no effect: all rows are
+        always computed together.
     strategy : str
         "reverse-mode" or, with `vectorize`, "forward-mode". The result is the same.
 

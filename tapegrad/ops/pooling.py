@@ -208,14 +208,13 @@ def _to_size(call: str, n: int, input: Any, output_size: Any) -> Bound:
     return times_matrices(x, tuple([("adaptive", *pair) for pair in zip(x.shape[-n:], sizes, strict=True)]))
 
 
-_OF_WINDOW: Final = r"""with m elements in a window, the stride s and the padding p
+_OF_WINDOW: Final = r"""with windows of m elements, the stride s and the padding p,
 :math:`\bar x_i = \frac{1}{m} \sum_j [s j - p \le i] [i < s j - p + m] \bar y_j`."""
-_OF_WINDOWS: Final = r"""for an image :math:`Y = A X B^T`,
-:math:`\bar X = A^T \bar Y B`, with :math:`A_{ij} = \frac{1}{m} [s i - p \le j < s i - p + m]` for m rows of a window,
-the stride s and the padding p, and B likewise for its columns. A volume has a third such matrix."""
-_OF_ADAPTIVE: Final = r"""of n elements, window j of m
-has those from :math:`a_j = \lfloor j n/m \rfloor` to before :math:`b_j = \lceil (j + 1) n/m \rceil`, and
-:math:`\bar x_i = \sum_j [a_j \le i] [i < b_j] \frac{1}{b_j - a_j} \bar y_j`, in each dimension."""
+_OF_WINDOWS: Final = r"""for an image :math:`Y = A X B^T`, :math:`\bar X = A^T \bar Y B`. With windows of m rows, the
+stride s and the padding p, :math:`A_{ij} = \frac{1}{m} [s i - p \le j < s i - p + m]`. B is the same for columns, and a
+volume has a third matrix."""
+_OF_ADAPTIVE: Final = r"""with :math:`a_j = \lfloor j n/m \rfloor` and :math:`b_j = \lceil (j + 1) n/m \rceil`,
+:math:`\bar x_i = \sum_j [a_j \le i] [i < b_j] \frac{1}{b_j - a_j} \bar y_j` in each dimension, from n elements to m."""
 _DOC: Final = """{sentence}
 
 Parameters
@@ -318,7 +317,6 @@ def _pools_of(n: int) -> None:
         result: Tensor = call_to_size(input, output_size)
         return result
 
-    mean = "Mean of each window of {}s, of {}."
     dimensions = f"{('one', 'two', 'three')[n - 1]} dimension{'s' if n > 1 else ''}"
     more = (
         "ceil_mode : bool\n    The last window may reach beyond the padding.\ncount_include_pad : bool\n"
@@ -326,17 +324,16 @@ def _pools_of(n: int) -> None:
     )
     if n > 1:
         more += "\ndivisor_override : int, optional\n    What sums are divided by, in place of the count."
-    shared = "the mean's divisor divides the cotangent, which each element of a window gets"
-    derivative = f"{shared}; {_OF_WINDOW if n == 1 else _OF_WINDOWS}"
     parameters = f"{_WINDOW.format(what=what)}\n{more}"
     function: Callable[..., Tensor] = average_of_signals if n == 1 else average
-    doc = pool_doc(name, n, mean.format(what, dimensions), parameters, derivative, 2, 2.0, [0.5, 0.5])
+    sentence, derivative = f"Mean of each window of {what}s, of {dimensions}.", _OF_WINDOW if n == 1 else _OF_WINDOWS
+    doc = pool_doc(name, n, sentence, parameters, derivative, 2, 2.0, [0.5, 0.5])
     samples = [Sample((shape,), own) for own in options]
     publish_composite(name, function, doc, samples, _avg_oracle, ALSO_AT_TOP if n == 1 else (FUNCTIONAL,))
     size = f"output_size : int or tuple of int\n    Of the result; None in it stands for that of the {what}s."
     doc = pool_doc(
         adaptive, n, f"Means of {what}s over windows, as many of {dimensions} as asked for, which may overlap.",
-        size, f"{shared}; {_OF_ADAPTIVE}", 1, 2.0, [0.5, 0.5],
+        size, _OF_ADAPTIVE, 1, 2.0, [0.5, 0.5],
     )  # fmt: skip
     samples = [Sample((shape,), {"output_size": own}) for own in (2, 3)]
     publish_composite(adaptive, to_size, doc, samples, _adaptive_oracle, ALSO_AT_TOP if n == 1 else (FUNCTIONAL,))
