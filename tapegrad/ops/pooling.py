@@ -130,9 +130,6 @@ def output_sizes(call: str, x: Tensor, size: Any, n: int) -> Shape:
     return found
 
 
-# Oracles -----------------------------------------------------------------------------------------------------------
-
-
 def over_windows(x: Any, windows: Sequence[Sequence[slice]], function: Callable[[Any], Any]) -> Any:
     """Return a function of each window: `windows` has those of each dimension."""
     n = len(windows)
@@ -176,9 +173,6 @@ def adaptive_windows(shape: Shape, size: Any) -> list[list[slice]]:
     """Return the windows of adaptive pools along each dimension."""
     return [[slice(*adaptive_range(j, n, count)) for j in range(count)]
             for n, count in zip(shape, np.broadcast_to(size, len(shape)), strict=True)]  # fmt: skip
-
-
-# Functions ---------------------------------------------------------------------------------------------------------
 
 
 def _average(
