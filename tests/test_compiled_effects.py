@@ -446,3 +446,39 @@ def test_a_view_made_without_recording_is_not_written_to(T):
     with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
         compiled(T.ones(3, requires_grad=True))
     assert compiled(T.ones(3)).tolist() == [2.0, 1.0, 1.0]
+
+
+def test_results_are_written_to_tensors_by_out() -> None:
+    held, strided = tg.zeros(3, dtype=tg.float64), tg.zeros(3, 2, dtype=tg.float64)
+
+    def function(x: Any) -> Any:
+        tg.mul(x, 2.0, out=held)
+        tg.add(held, x, out=held)
+        tg.sin(held, out=strided[:, 1])
+        return held * 1.0
+
+    compiled = tg.compile(function)
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(X), 3.0 * X)
+        np.testing.assert_allclose(held, 3.0 * X)
+        np.testing.assert_allclose(strided, np.stack([0.0 * X, np.sin(3.0 * X)], 1))
+    assert compiled.programs
+
+
+def test_results_are_leaves_that_the_function_made() -> None:
+    @tg.compile
+    def descended(params: Any, x: Any) -> Any:
+        loss = ((params["w"] * x) ** 2).sum()
+        (slope,) = tg.autograd.grad(loss, [params["w"]])
+        return loss.detach(), {"w": (params["w"] - 0.1 * slope).detach().requires_grad_()}
+
+    params, expected = {"w": tg.tensor(X, requires_grad=True)}, X
+    for _ in range(4):
+        loss, params = descended(params, tg.tensor(X))
+        np.testing.assert_allclose(loss.item(), ((expected * X) ** 2).sum())
+        expected = expected - 0.2 * expected * X**2
+        np.testing.assert_allclose(params["w"].detach(), expected)
+        assert params["w"].requires_grad
+        assert params["w"].is_leaf
+        assert not loss.requires_grad
+    assert len(descended.programs) == 1

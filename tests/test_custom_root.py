@@ -199,3 +199,30 @@ def test_errors(number: int) -> None:
     with pytest.raises(TypeError) as caught:
         call()
     assert words in str(caught.value)
+
+
+def test_a_step_writes_to_parameters_that_the_root_depends_on() -> None:
+    weight = tg.nn.Parameter(tg.tensor([0.5, 0.7, 0.2]))
+    optimizer = tg.optim.SGD([weight], lr=0.1)
+
+    def solve(f: Callable[..., Any], x: Any) -> Any:
+        for _ in range(60):
+            x = x - 0.5 * f(x)
+        return x
+
+    def step(b: Any) -> Any:
+        optimizer.zero_grad()
+        x = func.custom_root(
+            lambda x: x + tg.tanh(weight * x) - b, tg.zeros(3), solve, lambda g, y: y / g(y * 0.0 + 1.0)
+        )
+        (x**2).sum().backward()
+        optimizer.step()
+        return x.detach()  # the root of the parameters as they were
+
+    compiled, found = tg.compile(step), []
+    for call in (compiled, step):
+        with tg.no_grad():
+            weight.copy_(tg.tensor([0.5, 0.7, 0.2]))
+        found.append([[*call(tg.tensor([0.5, -0.2, 0.3]) + k).tolist(), *weight.tolist()] for k in range(3)])
+    np.testing.assert_allclose(*found, rtol=1e-5)
+    assert compiled.programs

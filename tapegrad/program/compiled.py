@@ -30,6 +30,7 @@ from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
 from tapegrad.program.version import Version
+from tapegrad.tape.entries import Leaf
 from tapegrad.tensor import Tensor
 
 #: How many programs a function may have for one signature: one for each way through its branches.
@@ -159,7 +160,7 @@ class Compiled:
 
     def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
         """Let the compiled entry call a version first, if it knows the classes of arguments and containers."""
-        if version.run.code is None or not version.outside.is_served:
+        if version.run.code is None or not version.outside.is_served or version.new_leaves:
             return
         layouts = [version.program.layouts[number] for number in version.program.inputs]
         wanted, kinds, count = list(leaves), [], 0
@@ -208,6 +209,7 @@ class Compiled:
         self, tree: Any, leaves: Sequence[Any], places: Sequence[int], inputs: Sequence[Tensor], wanted: Sequence[bool]
     ) -> Version:
         returned: list[Any] = []
+        leaves_of_results: list[int] = []
 
         given = [None if isinstance(leaf, _VALUES) else leaf for leaf in leaves]
         tree = rebuild(tree, given)  # without the arguments, which would be kept
@@ -221,6 +223,7 @@ class Compiled:
             own = flatten(out)
             found = [place for place, leaf in enumerate(own) if isinstance(leaf, Tensor)]
             returned[:] = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in own]), found
+            leaves_of_results[:] = [number for number, place in enumerate(found) if _is_new_leaf(own[place], tensors)]
             return [own[place] for place in found]
 
         outside, names = Outside(), Names(self.function, given)
@@ -236,7 +239,7 @@ class Compiled:
             program.signature = signature
         else:
             program.impure = Functional(program, outside, signature)
-        return Version(self._known(program), outside, *returned)
+        return Version(self._known(program), outside, returned[0], returned[1], tuple(leaves_of_results))
 
     def _known(self, program: Program) -> Program:
         """Return a program that was just traced, or an equal one."""
@@ -285,6 +288,14 @@ class Compiled:
     def source(self) -> str:
         """Return the loops of the programs as readable code."""
         return "\n\n".join(version.run.source() for versions in self._versions.values() for version in versions or ())
+
+
+def _is_new_leaf(result: Tensor, arguments: Sequence[Tensor]) -> bool:
+    """Whether a result wants a gradient and has no history: what the function made by `requires_grad_`."""
+    if not isinstance(result._node, Leaf) or any(result is own for own in arguments):
+        return False
+    tracer = modes.tracer()
+    return tracer is not None and bool(tracer.is_own(result))
 
 
 _dispatches: Final[weakref.WeakSet[Dispatch]] = weakref.WeakSet()

@@ -160,7 +160,7 @@ class Tracer(Takes):
         else:
             shared = [0] if plan.view_offset is not None else []
             if id(out) in self._by_identity and isinstance(out, np.ndarray):  # an operand, as it is
-                shared = [0]
+                shared = [0] if len(operands) == 1 else []  # the root of `custom_root` stands for itself
                 out = out[...]
             result = (compiled.finish(plan, out, *operands, *indices),)
         records = any(own._node is not None for own in result)

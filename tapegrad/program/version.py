@@ -30,9 +30,14 @@ class Version:
         What the function returned, for its structure.
     places : list of int
         Which leaves of `tree` are outputs of the program; the others are the same in every call.
+    new_leaves : list of int
+        Which outputs are to want a gradient, as leaves.
     """
 
-    def __init__(self, program: Program, outside: Outside, tree: Any, places: Sequence[int]) -> None:
+    def __init__(
+        self, program: Program, outside: Outside, tree: Any, places: Sequence[int], new_leaves: Sequence[int] = ()
+    ) -> None:
+        self.new_leaves = new_leaves
         self.program, self.outside, self.tree, self.places, self.run = program, outside, tree, places, program.run
         self._layouts = [program.layouts[number] for number in program.inputs]
         self._held = [place for place, own in enumerate(outside.sources) if isinstance(own, Tensor)]
@@ -86,6 +91,8 @@ class Version:
     def result(self, outputs: Sequence[Tensor], has_arrays: bool) -> Any:
         """Return outputs as the function would."""
         leaves = flatten(self.tree)
+        for number in self.new_leaves:
+            outputs[number].requires_grad_()
         for place, output in zip(self.places, outputs, strict=True):
             leaves[place] = array_of(output) if has_arrays else output
         return rebuild(self.tree, leaves)
