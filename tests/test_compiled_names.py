@@ -40,7 +40,13 @@ class Box:
 
 
 class Slotted:
-    __slots__ = ("inner",)
+    __slots__ = ("__private", "inner")
+
+    def keep(self, value: Any) -> None:
+        self.__private = value
+
+    def kept(self) -> Any:
+        return self.__private
 
 
 def elements_of_a_list() -> Program:
@@ -123,8 +129,11 @@ def a_container_with_two_names() -> Program:
 def slots() -> Program:
     slotted = Slotted()
     slotted.inner = ONE
-    yield lambda x: x * slotted.inner
+    slotted.keep(TWO)
+    yield lambda x: x * slotted.inner + slotted.kept()
     slotted.inner = TWO
+    yield
+    slotted.keep(THREE)
     yield
 
 
@@ -180,10 +189,46 @@ def hooks_in_a_list() -> Program:
     yield
 
 
+def network(scale: float) -> Any:
+    layer = tg.nn.Linear(3, 3).double()
+    with tg.no_grad():
+        layer.weight.fill_(scale)
+        layer.bias.zero_()
+    return layer
+
+
+def networks_in_variables_and_dicts() -> Program:
+    one, held = network(0.1), {"two": network(0.2)}
+    yield lambda x: (one(x) + held["two"](x)).detach()
+    one = network(0.3)
+    yield
+    held["two"] = network(0.4)
+    yield
+    one = tg.nn.Sequential(network(0.5), tg.nn.Tanh())
+    yield
+
+
+def networks_in_a_list() -> Program:
+    layers = [network(0.1 * k) for k in (1, 2, 3)]
+
+    def function(x: Any) -> Any:
+        for layer in layers:
+            x = tg.tanh(layer(x))
+        return x.detach()
+
+    yield function
+    layers.pop()
+    yield
+    layers.append(network(0.7))
+    yield
+    layers.reverse()
+    yield
+
+
 PROGRAMS = [
     elements_of_a_list, a_key_that_appears, an_empty_dict, a_variable_that_is_none, an_attribute_that_is_none,
     containers_of_many_kinds, a_container_with_two_names, slots, methods_and_classes, defaults, variables_of_a_forward,
-    hooks_in_a_list,
+    hooks_in_a_list, networks_in_variables_and_dicts, networks_in_a_list,
 ]  # fmt: skip
 
 

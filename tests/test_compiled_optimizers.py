@@ -157,3 +157,24 @@ def test_gradients_that_a_frozen_parameter_keeps_and_loses() -> None:
         return found
 
     np.testing.assert_allclose(trained(True), trained(False), rtol=1e-12)
+
+
+def test_another_optimizer_behind_the_name() -> None:
+    def trained(is_compiled: bool) -> list[Any]:
+        weight = tg.nn.Parameter(tg.tensor(START))
+        own: Any = tg.optim.SGD([weight], lr=0.1)
+
+        def step(x: Any) -> Any:
+            weight.grad = None
+            ((weight * x) ** 2).sum().backward()
+            own.step()
+
+        call, found = tg.compile(step) if is_compiled else step, []
+        for number in range(8):
+            if number in (3, 6):
+                own = tg.optim.Adam([weight], lr=0.1) if number == 3 else tg.optim.SGD([weight], lr=0.01)
+            call(X)
+            found.append(weight.tolist())
+        return found
+
+    np.testing.assert_allclose(trained(True), trained(False), rtol=1e-12)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -78,6 +78,7 @@ class Names:
     def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
         self.paths: dict[int, tuple[Any, list[Path]]] = {}
         self._empty: list[Name] = []
+        self._parts: list[tuple[Path, Any]] = []  # modules and optimizers
         self._variables: list[Any] = []  # containers
         self._before: dict[int, list[Any]] = {}  # the kinds in containers
         words = {"forward", "__call__"}
@@ -92,6 +93,8 @@ class Names:
                 if value is None or len(self.paths) >= _MOST:
                     continue
                 self.paths.setdefault(id(value), (value, []))[1].extend([path] if path else [])
+                if _is_part(value) and not any(_is_of_module(name) for name in path):
+                    self._parts.append((path, value))
                 if is_known or isinstance(value, Tensor):
                     continue
                 if isinstance(value, _WATCHED):
@@ -121,8 +124,9 @@ class Names:
                 yield from [(own, own.value()) for own in other]
 
     def checks(self, holders: Iterable[Any]) -> list[Callable[[], bool]]:
-        """Return functions that say whether no other tensors appeared: in containers, and where None was.
+        """Return functions that say whether modules and optimizers are the same, and no other tensors appeared.
 
+        They may appear in containers, and where None was.
         Containers that the function itself has changed are not looked at: that is done in the trace only.
 
         Parameters
@@ -138,7 +142,35 @@ class Names:
             if self._before.get(id(own), present) == present
         ]
         empty = [name for name in self._empty if name.value() is None]
-        return [*found, functools.partial(are_empty, empty)] if empty else found
+        if empty:
+            found.append(functools.partial(are_empty, empty))
+        names = {(id(name.holder), name.key): name for path, part in self._parts if path and path[-1].value() is part
+                 for name in path}  # fmt: skip
+        lists = {id(name.holder): name.holder for name in names.values() if isinstance(name.holder, list)}
+        parts = [(name, name.value()) for name in names.values() if id(name.holder) not in lists]
+        found += [functools.partial(has_elements, own, list(map(id, own))) for own in lists.values()]
+        return [*found, functools.partial(stand_behind, parts)] if parts else found
+
+
+def _is_part(value: Any) -> bool:
+    """Whether a value is a module of networks or an optimizer."""
+    own = _attribute(value, "__dict__")
+    return own.__class__ is dict and ("_kinds" in own or "param_groups" in own)
+
+
+def _is_of_module(name: Name) -> bool:
+    """Whether a name is a member of a module: a compiled function compares what it has read of those."""
+    return isinstance(name.holder, dict) and "_kinds" in name.holder
+
+
+def has_elements(container: list[Any], identities: list[int]) -> bool:
+    """Whether a list has the elements that it had."""
+    return list(map(id, container)) == identities
+
+
+def stand_behind(pairs: Sequence[tuple[Name, Any]]) -> bool:
+    """Whether values stand behind their names."""
+    return all(name.value() is value for name, value in pairs)
 
 
 def _is_read(path: Path, words: set[str]) -> bool:
@@ -190,7 +222,9 @@ def _names_in(value: Any, words: set[str]) -> Iterator[tuple[Name, bool]]:
                 yield Name(own, key), True
         for kind in type(value).__mro__:
             slots = vars(kind).get("__slots__", ())
-            yield from [(Name(value, key), True) for key in ([slots] if isinstance(slots, str) else slots)]
+            for key in [slots] if isinstance(slots, str) else slots:
+                is_private = key.startswith("__") and not key.endswith("__")
+                yield Name(value, f"_{kind.__name__.lstrip('_')}{key}" if is_private else key), True
 
 
 def _attribute(value: Any, name: str) -> Any:
