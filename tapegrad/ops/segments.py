@@ -8,7 +8,6 @@ import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.arithmetic import add, div, mul, where
-from tapegrad.ops.fill import full
 from tapegrad.ops.scatter import scatter_reduce
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, values_of
@@ -120,15 +119,24 @@ def segment_reduce(
     before, behind = ends.shape[:-1], x.shape[axis + 1 :]
     rows = [_segments_of(own, length) for own in ends.reshape(-1, segments + 1)]
     chosen = np.array(rows, np.int64).reshape(*before, length)
-    index = np.broadcast_to(chosen.reshape(*chosen.shape, *[1] * len(behind)), x.shape)
+    if behind:
+        chosen = np.ascontiguousarray(np.broadcast_to(chosen.reshape(*chosen.shape, *[1] * len(behind)), x.shape))
     way, neutral = _WAYS[reduce]
-    start = full((*before, segments + 1, *behind), neutral, dtype=x.dtype)
-    out = scatter_reduce(start, axis, from_array(np.ascontiguousarray(index)), x, way).narrow(axis, 0, segments)
-    return _with_initial(out, reduce, np.diff(ends).reshape(*before, segments, *[1] * len(behind)), initial)
+    start = from_array(np.full((*before, segments + 1, *behind), neutral, x.dtype))
+    out = scatter_reduce(start, axis, from_array(chosen), x, way).narrow(axis, 0, segments)
+    out = out if initial is None else _with_initial(out, reduce, initial)
+    if reduce != "mean":
+        return out
+    counts = np.diff(ends).reshape(*before, segments, *[1] * len(behind))
+    nothing = np.nan if initial is None else 1.0
+    return div(out, from_array(np.where(counts, counts, nothing).astype(out.dtype)))
 
 
 def _segments_of(ends: np.ndarray, length: int) -> np.ndarray:
     """Return the number of each element's segment; that of no segment, left out at the end, for those in none."""
+    counts = ends[1:] - ends[:-1]
+    if ends[0] == 0 and ends[-1] == length and not (counts < 0).any():  # each element is in one segment
+        return np.arange(len(counts)).repeat(counts)
     ends = np.maximum.accumulate(np.minimum(np.maximum(ends, 0), length))
     found = np.full(length, len(ends) - 1)
     found[ends[0] : ends[-1]] = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
@@ -154,28 +162,23 @@ def _ends(x: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> np.
             f"segment_reduce() got shapes {list(x.shape)} and {list(found.shape)}"
         )
     if name == "offsets":
-        return found
+        return found.astype(np.int64)
     if (found < 0).any():
         raise RuntimeError("lengths contains negative value!")
-    if not unsafe and (found.sum(-1) != x.shape[axis]).any():
+    ends = np.zeros((*found.shape[:-1], found.shape[-1] + 1), np.int64)
+    np.cumsum(found, -1, np.int64, ends[..., 1:])
+    if not unsafe and (ends[..., -1] != x.shape[axis]).any():
         raise RuntimeError(
             "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
             "!unsafe."
         )
-    return np.concatenate([np.zeros((*found.shape[:-1], 1), found.dtype), np.cumsum(found, -1)], -1)
+    return ends
 
 
-def _with_initial(out: Tensor, reduce: str, counts: np.ndarray, initial: float | None) -> Tensor:
-    """Return reductions with a further element, and of means their quotients."""
-    if initial is not None:
-        if reduce == "prod":
-            out = mul(out, initial)
-        elif reduce in ("sum", "mean"):
-            out = add(out, initial)
-        else:
-            beyond = out < initial if reduce == "max" else out > initial
-            out = where(beyond, initial, out)
-    if reduce != "mean":
-        return out
-    nothing = np.nan if initial is None else 1.0
-    return div(out, from_array(np.where(counts, counts, nothing).astype(out.dtype)))
+def _with_initial(out: Tensor, reduce: str, initial: float) -> Tensor:
+    """Return reductions, or the sums of means, with a further element."""
+    if reduce == "prod":
+        return mul(out, initial)
+    if reduce in ("sum", "mean"):
+        return add(out, initial)
+    return where(out < initial if reduce == "max" else out > initial, initial, out)
