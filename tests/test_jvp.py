@@ -52,7 +52,9 @@ def test_tangent_is_differentiable(case: Any, dtype: str) -> None:
 BINARY = [op for op in op_table.values() if op.family == "binary" and all(map(callable, op.vjp))]
 
 
-@pytest.mark.parametrize("op", [op for op in BINARY if op.name not in ("sub", "gammaincinv")], ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    "op", [op for op in BINARY if op.name not in ("sub", "gammaincinv", "gammainccinv")], ids=lambda op: op.name
+)
 @pytest.mark.parametrize("side", [0, 1])
 def test_tangent_with_booleans_as_the_other_operand(op: Op, side: int) -> None:
     """But not of `sub`, which refuses them, and of a quantile, which is infinite at a probability of 1."""

@@ -131,6 +131,16 @@ gammaincinv = binary(
     real_only=True, domain=(0.3, 0.9), check_dtypes=only_floats("gammaincinv", "input", "other"), names=_ONLY,
 )  # fmt: skip
 
+gammainccinv = binary(
+    "gammainccinv", SciPy("gammainccinv"),
+    (
+        lambda ct, x, out: -ct * xp.gamma_derivative(x, out, 1) / _gamma_density(x, out),
+        lambda ct, x, out: -ct / _gamma_density(x, out),
+    ),
+    doc="Inverse of `gammaincc` by its limit.", derivative="that of `gammaincinv`, negated by `other`.",
+    real_only=True, domain=(0.3, 0.9), check_dtypes=only_floats("gammainccinv", "input", "other"), names=None,
+)  # fmt: skip
+
 
 # The beta distribution -----------------------------------------------------------------------------------------------
 
@@ -216,3 +226,15 @@ def betainc(a: Any, b: Any, x: Any) -> Tensor:
     tensor([0.2500, 1.0000])
     """
     return _betainc(a, b, x)
+
+
+betaincinv = elementwise(
+    "betaincinv", ("a", "b", "y"), SciPy("betaincinv"),
+    (
+        lambda ct, a, b, out: -ct * xp.beta_derivative(a, b, out, 1, 0) / _beta_density(a, b, out),
+        lambda ct, a, b, out: -ct * xp.beta_derivative(a, b, out, 0, 1) / _beta_density(a, b, out),
+        lambda ct, a, b, out: ct / _beta_density(a, b, out),
+    ),
+    to_float=True, real_only=True, domain=(0.3, 0.8), samples=(Sample(((3,), (3,), (3,))), Sample(((2, 3), (3,), ()))),
+    oracle=lambda a, b, y: scipy_function("betaincinv")(a, b, y),
+)  # fmt: skip

@@ -66,6 +66,7 @@ OUTPUTS = {
     "gamma": "tensor([1.7725, 1.0000])",
     "gammainc": "tensor([0.9545, 0.5940])",
     "gammaincc": "tensor([0.0455, 0.4060])",
+    "gammainccinv": "tensor([0.2368, 0.1534])",
     "gammaincinv": "tensor([0.1426, 1.0341])",
     "gated": "tensor([0.4404, 1.7616])",
     "ge": "tensor([False,  True])",
