@@ -88,6 +88,51 @@ NO_KERNEL = {
     "trigamma",
     "yv",
     "zeta",
+    # The same, of parameters.
+    "airye_ai",
+    "airye_ai_prime",
+    "airye_bi",
+    "airye_bi_prime",
+    "bei",
+    "beip",
+    "ber",
+    "berp",
+    "betaincinv",
+    "eval_gegenbauer",
+    "eval_genlaguerre",
+    "eval_jacobi",
+    "expn",
+    "exprel",
+    "gammainccinv",
+    "hyp0f1",
+    "hyp1f1",
+    "hyperu",
+    "it2j0",
+    "it2k0",
+    "it2struve0",
+    "it2y0",
+    "itj0",
+    "itk0",
+    "itmodstruve0",
+    "itstruve0",
+    "ity0",
+    "kei",
+    "keip",
+    "ker",
+    "kerp",
+    "kve",
+    "lpmv",
+    "modstruve",
+    "pbdv_slope",
+    "pbdv_value",
+    "pbvv_slope",
+    "pbvv_value",
+    "pbwa_slope",
+    "pbwa_value",
+    "stdtrit",
+    "struve",
+    "voigt_dispersion",
+    "voigt_profile",
 }
 # Samples of other ops for which a sweep calls rules, and of which operands.
 WITHOUT_KERNEL = {
@@ -124,7 +169,18 @@ WITHOUT_KERNEL = {
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
 }
 # Ops of two operands whose cotangents one kernel does not compute: one is the cotangent itself, or has no kernel.
-NOT_FUSED = {"add", "sub", "remainder", "fmod", "beta", "betaln", "gammainc", "gammaincc", "gammaincinv"}
+NOT_FUSED = {
+    "add",
+    "sub",
+    "remainder",
+    "fmod",
+    "beta",
+    "betaln",
+    "gammainc",
+    "gammaincc",
+    "gammaincinv",
+    "gammainccinv",
+}
 FUSED = {op.name for op in op_table.values() if op.family == "binary" and all(map(callable, op.vjp))} - NOT_FUSED
 
 

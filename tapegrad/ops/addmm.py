@@ -84,7 +84,11 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
     tensor([[2., 1.],
             [1., 2.]])
     """
-    return _plus("addmm", input, matmul(mat1, mat2), beta, alpha)
+    factors = as_operand(mat1, "addmm", "mat1", 2), as_operand(mat2, "addmm", "mat2", 3)
+    for name, own in zip(("mat1", "mat2"), factors, strict=True):
+        if own.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {own.ndim}-D tensor; baddbmm() takes batches")
+    return _plus("addmm", input, matmul(*factors), beta, alpha)
 
 
 @_sum(np.matmul, (((2,), (2, 3), (3,)), ((), (2, 3), (3,))))

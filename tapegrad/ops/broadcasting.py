@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.errors import not_a_tensor
 from tapegrad.kernels.strides import broadcast_strides
 from tapegrad.kernels.structural import copy_step, view_step
 from tapegrad.kernels.sums import sum_step
@@ -157,6 +158,8 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
     >>> tg.expand_as(tg.tensor([1.0, 2.0]), tg.zeros(3, 2)).shape
     (3, 2)
     """
+    if not isinstance(other, (Tensor, np.ndarray)):
+        raise not_a_tensor("expand_as", "other", 1, other)
     return expand(input, other.shape)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -104,6 +104,9 @@ def euclidean_distances(x1: Any, x2: Any) -> Bound:
     return Bound(_points(x1, x2))
 
 
+_MODES: Final = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
 def _points(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     x, y = as_operand(x1, "cdist", "x1", 1), as_operand(x2, "cdist", "x2", 2)
     for name, own in (("X1", x), ("X2", y)):
@@ -159,6 +162,10 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
     tensor([[5., 1.]])
     """
     x, y = _points(x1, x2)
+    if not p >= 0:
+        raise RuntimeError(f"cdist only supports non-negative p values; got p={p}")
+    if compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode; cdist() takes one of {_MODES}")
     if p == 2 and x.dtype == y.dtype:
         return euclidean_distances(x, y)  # type: ignore[no-any-return]
     order = p if x.shape[-1] else 1.0  # points without coordinates have distance 0 in any norm

@@ -113,6 +113,12 @@ def bitwise_not(input: Any) -> Tensor:
     return _inverted(x)
 
 
+def _check_tolerances(rtol: float, atol: float) -> None:
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
+
+
 @public(method=True)
 def equal(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape and the same elements.
@@ -160,6 +166,7 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
     True
     """
     x, y = as_operand(input, "allclose", "input", 1), as_operand(other, "allclose", "other", 2)
+    _check_tolerances(rtol, atol)
     if is_followed(x, y):
         return bool(xp.all(is_close(x, y, rtol, atol, equal_nan)))
     return bool(np.allclose(x._data, y._data, rtol, atol, equal_nan))
@@ -190,9 +197,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
     x, y = as_operand(input, "isclose", "input", 1), as_operand(other, "isclose", "other", 2)
     if x.dtype != y.dtype:
         raise RuntimeError(f"isclose(): {x.dtype} did not match {y.dtype}; convert one with .to(...)")
-    if rtol < 0 or atol < 0:
-        wrong, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
-        raise RuntimeError(f"{wrong} must be greater than or equal to zero, but got {value}")
+    _check_tolerances(rtol, atol)
     check_broadcast("isclose", (x, y))
     if is_followed(x, y):
         return is_close(x, y, rtol, atol, equal_nan)

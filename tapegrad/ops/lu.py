@@ -235,6 +235,11 @@ def lu_factor(A: Any, *, pivot: bool = True) -> LUFactors:
     named tuple of Tensor
         ``LU`` and ``pivots``.
 
+    Raises
+    ------
+    RuntimeError
+        If a matrix is singular; `lu_factor_ex` takes it.
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -242,7 +247,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> LUFactors:
     tensor([[2.0000, 1.0000],
             [0.5000, 1.5000]])
     """
-    packed, pivots, _ = lu_factor_ex(matrices("linalg.lu_factor", "A", A, 1), pivot=pivot)
+    packed, pivots, _ = lu_factor_ex(matrices("linalg.lu_factor", "A", A, 1), pivot=pivot, check_errors=True)
     return LUFactors(packed, pivots)
 
 

@@ -62,6 +62,10 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n Note: this "
             f"function is intended to be used with the output produced by torch.linalg.lu_factor; got {pivots.dtype}"
         )
+    if packed.ndim < 2:
+        raise RuntimeError(
+            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(packed.shape)} instead"
+        )
     nothing = np.empty(0, packed.dtype)
     left, right = factors_of(packed) if unpack_data else (from_array(nothing), from_array(nothing))
     order = permutations(pivots.numpy(), packed.shape[-2], packed.dtype) if unpack_pivots else nothing
@@ -117,6 +121,20 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     packed, b = matrices("linalg.lu_solve", "LU", LU, 1), matrices("linalg.lu_solve", "B", B, 3)
     check_alike("linalg.lu_solve", packed, b, "LU and B")
     exchanges = as_operand(pivots, "linalg.lu_solve", "pivots", 2).numpy()
+    if exchanges.dtype != np.int32:
+        raise RuntimeError(
+            f"linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32, got {exchanges.dtype}"
+        )
+    if exchanges.shape[-1:] != packed.shape[-1:]:
+        raise RuntimeError(
+            "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix; got pivots of "
+            f"shape {list(exchanges.shape)} for LU of shape {list(packed.shape)}"
+        )
+    if exchanges.shape != packed.shape[:-1]:
+        raise RuntimeError(
+            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(exchanges.shape)} instead"
+        )
     if not left:
         b, adjoint = adjoint_of(b), not adjoint
     if adjoint:

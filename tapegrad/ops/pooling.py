@@ -122,6 +122,8 @@ def output_sizes(call: str, x: Tensor, size: Any, n: int) -> Shape:
     values = tuple(size) if isinstance(size, (tuple, list)) else (size,) * n
     if len(values) != n:
         raise RuntimeError(f"{call}: output_size must be {n}; got {values}")
+    if 0 in x.shape[-n:]:
+        raise RuntimeError(f"{call}(): Expected input to have non-zero size for {n} dimensions; got {list(x.shape)}")
     found = tuple([own if value is None else int(value) for value, own in zip(values, x.shape[-n:], strict=True)])
     if min(found) < 0:
         raise RuntimeError(

@@ -17,6 +17,7 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import public
+from tapegrad.ops.table.structural import integer
 from tapegrad.tensor import Tensor
 
 
@@ -179,6 +180,9 @@ def randperm(
     >>> sorted(tg.randperm(4).tolist())
     [0, 1, 2, 3]
     """
+    n = integer("randperm", "n", n)
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     return drawn_by(generator, lambda rng: rng.permutation(n).astype(dtype), requires_grad, device)
 
 

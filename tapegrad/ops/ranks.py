@@ -16,7 +16,7 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import one_dim, operation, out_of_range
+from tapegrad.ops.table.structural import integer, one_dim, operation, out_of_range
 from tapegrad.ops.table.values import KINKS, different
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
@@ -153,7 +153,8 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Bound:
     >>> tg.kthvalue(tg.tensor([3.0, 1.0, 2.0]), 2).values
     tensor(2.)
     """
-    bound = _bound("kthvalue", input, dim, keepdim, k=int(k))
+    k = integer("kthvalue", "k", k)
+    bound = _bound("kthvalue", input, dim, keepdim, k=k)
     (x,) = bound.operands
     place = bound.attrs["dim"]
     if not 1 <= k <= (x.shape[place[0]] if place else 1):

@@ -125,6 +125,10 @@ class _Parameters:
         self.others = _others_of(code.co_varnames[:n_names])
         self.any = bool(code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
 
+    def flags(self) -> tuple[str, ...]:
+        """Return the parameters that are True or False."""
+        return tuple(name for name, value in self.defaults.items() if isinstance(value, bool))
+
     def required(self) -> tuple[str, ...]:
         """Return parameters that another name of one may be given for, and those behind, if they have no default."""
         ours = [self.positional.index(name) for name in self.others.values() if name in self.positional]
@@ -136,7 +140,7 @@ def _others_behind(names: tuple[str, ...]) -> tuple[str, ...]:
     return (*names, *_others_of(names))
 
 
-_PLACES: Final = [f"a{place}" for place in range(16)]
+_PLACES: Final = [f"a{place}" for place in range(32)]
 
 
 @functools.cache
@@ -240,7 +244,7 @@ def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Cal
     parameters = _Parameters(signature)
     names = _handed_over((*_others_behind(parameters.positional), *_others_behind(parameters.by_keyword)), operands)
     theirs = parameters.others.keys()
-    flags = {name for name, value in parameters.defaults.items() if isinstance(value, bool)}
+    flags = set(parameters.flags())
 
     def decorate(bind: F) -> Callable[..., Any]:
         if parameters.any:
@@ -270,7 +274,7 @@ _SURPLUS: Final = "/"  # no name, so that it is given by position only
 
 
 def with_numpy_names(function: F, module: str = "", has_out: bool = False) -> F:
-    """Return a function of Python as one that takes other names of its parameters as well.
+    """Return a function of Python as one that takes other names of its parameters as well, and bools alone as flags.
 
     A parameter that is given its default counts as not given.
 
@@ -288,6 +292,7 @@ def with_numpy_names(function: F, module: str = "", has_out: bool = False) -> F:
     own_names = {*parameters.positional, *parameters.by_keyword}
     theirs = () if parameters.others.keys() <= own_names else tuple(parameters.others)
     further = (OUT,) if has_out and OUT not in own_names else ()
+    flags = parameters.flags()
     if parameters.any or not (theirs or further):
         return function  # it has none, or takes them already
     required = parameters.required() if theirs else ()
@@ -301,6 +306,8 @@ def with_numpy_names(function: F, module: str = "", has_out: bool = False) -> F:
             return into(out, function.__name__, other, (*values[:-1], None))
         if given.pop(_SURPLUS) is not None:
             return function(*values[: len(parameters.positional) + 1])  # raises Python's error
+        for name in flags:
+            check_flag(function.__name__, name, given[name])
         given = {
             name: value for name, value in given.items()
             if value is not missing and (value is not None or name not in theirs)
@@ -310,6 +317,7 @@ def with_numpy_names(function: F, module: str = "", has_out: bool = False) -> F:
     own = [place for place, name in enumerate(names) if name != _SURPLUS and name not in (*theirs, *further)]
     tests = [f"a{names.index(name)} is None" for name in (_SURPLUS, *theirs, *further)]
     tests += [f"a{names.index(name)} is not missing" for name in required]
+    tests += [f"(a{place} is True or a{place} is False)" for place in map(names.index, flags)]
     expression = f"call({_listed(own)}) if {' and '.join(tests)} else other({_listed(range(len(names)))})"
     code = function.__code__.replace(co_argcount=len(own), co_kwonlyargcount=0)
     by_position = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
