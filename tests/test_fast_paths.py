@@ -166,6 +166,7 @@ WITHOUT_KERNEL = {
     "scatter_reduce": {6: (0, 2), 9: (0, 2)},  # the same
     "vector_norm": dict.fromkeys((4, 6, 7, 8, 9, 10), (0,)),  # other orders; dimensions apart
     "euclidean_distances": {1: (0, 1), 2: (0, 1)},  # batches; no element
+    **{name: {0: (1,), 1: (1,)} for name in ("ellipeinc", "ellipkinc", "jacobi_amplitude")},  # the parameter's
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
 }
 # Ops of two operands whose cotangents one kernel does not compute: one is the cotangent itself, or has no kernel.
