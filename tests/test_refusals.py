@@ -67,6 +67,8 @@ AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
                             "torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: [5] instead"),
     "kthvalue: k": (lambda T: T.kthvalue(T.ones(3), 1.5), TypeError,
                     "kthvalue(): argument 'k' ...must be int, not float"),
+    "relu_: a number": (lambda T: T.nn.functional.relu_(3), TypeError,
+                        "relu_(): argument 'input' (position 1) must be Tensor, not int"),
     "randperm: n": (lambda T: T.randperm(-1), RuntimeError,
                     "Trying to create tensor with negative dimension -1: [-1]"),
     "expand_as: other": (lambda T: T.ones(2).expand_as(None), TypeError,

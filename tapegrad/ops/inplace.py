@@ -171,6 +171,8 @@ def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., T
     write = _OWN_WAYS.get(name) or plain_writes.writer(function)
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not isinstance(self, Tensor):  # as a function: relu_(3)
+            raise errors.not_a_tensor(f"{name}_", "input", 1, self)
         if write(self, *args, **kwargs):
             return self
         if function is arithmetic.abs and self._layout.dtype.kind == "c":
