@@ -22,6 +22,7 @@ def test_results_are_marked(T):
         assert (y.is_inference(), T.is_inference(y), y.requires_grad) == (True, True, False)
         assert not x.view(2, 1).is_inference()
         assert y.view(2, 1).is_inference()
+        assert y.detach().is_inference()
         assert not x.is_inference()
         with pytest.raises(RuntimeError, match=r"^element 0 of tensors does not require grad"):
             y.sum().backward()
@@ -29,6 +30,7 @@ def test_results_are_marked(T):
     assert T.is_grad_enabled()
     assert y.tolist() == [2, 4]
     assert not (y * 2).is_inference()
+    assert all(own.is_inference() for own in (y.detach(), y[0], y[:1], y.view(2, 1), y.expand(3, 2), y.unbind()[0]))
     assert not y.clone().is_inference()
     assert not (x * 2).is_inference()
 

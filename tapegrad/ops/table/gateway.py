@@ -21,7 +21,7 @@ from tapegrad.recording.plan_cache import PlanCache, compiled
 from tapegrad.recording.steps import address_of_array
 from tapegrad.runtime import state
 from tapegrad.tape import versions, views
-from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, InferenceLayout, Layout, layout_of
+from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, InferenceLayout, Layout, inference, layout_of
 from tapegrad.tensor import Tensor
 
 #: Classes whose instances are operands as they are; those of other classes get a plain twin.
@@ -277,6 +277,8 @@ def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any])
     offset = None
     if ready.__class__ is not BuiltinFunctionType and len(data) == 1 and out.__class__ is np.ndarray:
         offset = _view_offset(out, data[0])
+    if offset is not None and layouts[0].__class__ is InferenceLayout:
+        result = inference(result)  # as what it is a view of
     plan = Plan(op, layouts, attrs, ready, result, names_of_arrays(len(index_arrays)), view_offset=offset)
     check_saved(plan)
     return plan, out
