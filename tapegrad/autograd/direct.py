@@ -162,7 +162,7 @@ def _depends_only_on(node: TapeNode, leaves: set[int]) -> bool | None:
         if own.__class__ is Leaf:
             if own.slot not in leaves and own.tensor() is not None:
                 return False
-        elif number == _FEW or is_freed(own):
+        elif number >= _FEW or is_freed(own):
             return None
         else:
             found += [one for one in own[FIRST_OPERAND : FIRST_OPERAND + own[PLAN_OBJECT].arity] if one is not None]
