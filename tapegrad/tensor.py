@@ -15,7 +15,7 @@ from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks, views
 from tapegrad.tape.entries import Leaf, TapeNode, reshaped
 from tapegrad.tape.graph import Node, node_of
-from tapegrad.tape.layout import InferenceLayout, Layout, check_flag, layout_of
+from tapegrad.tape.layout import Layout, check_flag, layout_of
 from tapegrad.tape.listing import Tape
 
 if TYPE_CHECKING:
@@ -236,8 +236,7 @@ class Tensor(TensorMethods):
     @property
     def grad_fn(self) -> Node | None:
         """The operation that computed the tensor, None for a leaf."""
-        node = views.renewed(self)._node
-        return node_of(node) if isinstance(node, list) else None
+        return node_of(node) if isinstance(node := views.renewed(self)._node, list) else None
 
     @property
     def grad(self) -> Tensor | None:
@@ -249,7 +248,8 @@ class Tensor(TensorMethods):
     @grad.setter
     def grad(self, value: Any) -> None:
         if value is not None and not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            kind = type(value).__name__
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {kind}")
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value is not None and (value.shape != self.shape or value.dtype != self.dtype):
@@ -302,9 +302,8 @@ class Tensor(TensorMethods):
 
     def detach(self) -> Tensor:
         """Return a tensor that shares memory with this one and does not require grad."""
-        if modes.mode.value & modes.INTERCEPTORS and (tracer := modes.tracer()) is not None:
-            return tracer.detached(self)
-        return self[...] if self._layout.__class__ is InferenceLayout else from_array(self._array())
+        tracer = modes.tracer() if modes.mode.value & modes.INTERCEPTORS else None
+        return from_array(self._array()) if tracer is None else tracer.detached(self)
 
     @property
     def data(self) -> Tensor:

@@ -60,13 +60,6 @@ def _results(name: str, operands: str, rules: dict[str, Callable[..., Any]]) -> 
     return lambda *values: tuple(part(*values) for part in parts)
 
 
-# Hypergeometric functions (DLMF 13.3, 15.5) --------------------------------------------------------------------------
-
-hyp0f1 = _op("hyp0f1", "v z", {"z": lambda ct, v, z: ct * xp.hyp0f1(v + 1.0, z) / v})
-hyp1f1 = _op("hyp1f1", "a b x", {"x": lambda ct, a, b, x: ct * xp.hyp1f1(a + 1.0, b + 1.0, x) * a / b})
-hyperu = _op("hyperu", "a b x", {"x": lambda ct, a, b, x: -ct * a * xp.hyperu(a + 1.0, b + 1.0, x)})
-exprel = _op("exprel", "x", {"x": lambda ct, x: 0.5 * ct * xp.hyp1f1(2.0, 3.0, x)}, (-2.0, 2.0))
-
 # Bessel and Struve functions (DLMF 10.29, 11.4) ----------------------------------------------------------------------
 
 kve = _op("kve", "v z", {"z": lambda ct, v, z, out: ct * (out - 0.5 * (xp.kve(v - 1.0, z) + xp.kve(v + 1.0, z)))})
@@ -98,20 +91,6 @@ airye = _results(
         "airye_ai_prime": lambda ct, x, out: ct * (x * xp.airye_ai(x) + _root(x) * out),
         "airye_bi": lambda ct, x, out: ct * (xp.airye_bi_prime(x) - _root(x) * out),
         "airye_bi_prime": lambda ct, x, out: ct * (x * xp.airye_bi(x) - _root(x) * out),
-    },
-)  # fmt: skip
-pbdv = _results(
-    "pbdv", "v x",
-    {
-        "pbdv_value": lambda ct, v, x: ct * xp.pbdv_slope(v, x),
-        "pbdv_slope": lambda ct, v, x: ct * (0.25 * x * x - v - 0.5) * xp.pbdv_value(v, x),
-    },
-)  # fmt: skip
-pbvv = _results(
-    "pbvv", "v x",
-    {
-        "pbvv_value": lambda ct, v, x: ct * xp.pbvv_slope(v, x),
-        "pbvv_slope": lambda ct, v, x: ct * (0.25 * x * x - v - 0.5) * xp.pbvv_value(v, x),
     },
 )  # fmt: skip
 pbwa = _results(

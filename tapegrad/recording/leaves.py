@@ -159,7 +159,7 @@ def detached_from(self: NDArray, args: Array[TensorObject], nargs: int) -> Any:
         return vectorcall(maker.otherwise, args, nargs, 0)
     tensor = args[0]
     data, layout = tensor.data, tensor.layout
-    if data == 0 or layout == 0 or data.type != runtime.array_type or layout.type == runtime.inference_layout_type:
+    if data == 0 or layout == 0 or data.type != runtime.array_type:
         return vectorcall(maker.otherwise, args, nargs, 0)
     layout = plain_layout(runtime, layout)
     incref(data)

@@ -212,7 +212,7 @@ PLACES: dict[str, dict[str, str]] = {
         "score_rows": "class_loss class_nll",
         "shrink": "hardshrink softshrink threshold",
         "special_integrals": "cosh_integral cosine_integral dawsn ellipe ellipk erfcinv erfi exp1 expi fresnel_c fresnel_s sine_integral sinh_integral spence",
-        "special_of_parameters": "airye_ai airye_ai_prime airye_bi airye_bi_prime bei beip ber berp ellipeinc ellipkinc eval_gegenbauer eval_genlaguerre eval_jacobi expn exprel hyp0f1 hyp1f1 hyperu it2i0 it2j0 it2k0 it2struve0 it2y0 iti0 itj0 itk0 itmodstruve0 itstruve0 ity0 jacobi_amplitude kei keip ker kerp kve lpmv modstruve owens_t pbdv_slope pbdv_value pbvv_slope pbvv_value pbwa_slope pbwa_value stdtrit struve voigt_dispersion voigt_profile wrightomega",
+        "special_of_parameters": "airye_ai airye_ai_prime airye_bi airye_bi_prime bei beip ber berp ellipeinc ellipkinc eval_gegenbauer eval_genlaguerre eval_jacobi expn it2i0 it2j0 it2k0 it2struve0 it2y0 iti0 itj0 itk0 itmodstruve0 itstruve0 ity0 jacobi_amplitude kei keip ker kerp kve lpmv modstruve owens_t pbwa_slope pbwa_value stdtrit struve voigt_dispersion voigt_profile wrightomega",
         "standard": "affine standardize",
         "strided": "unfold",
         "svd": "svd",
