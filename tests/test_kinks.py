@@ -108,7 +108,9 @@ UNARY = [
 BINARY = [
     op
     for op in op_table.values()
-    if op.family == "binary" and any(map(callable, op.vjp)) and op.name not in ("gammaincinv", *WITHOUT_DERIVATIVE)
+    if op.family == "binary"
+    and any(map(callable, op.vjp))
+    and op.name not in ("gammaincinv", "gammainccinv", *WITHOUT_DERIVATIVE)
 ]
 # Where PyTorch's derivatives are not those of the function.
 BETTER: dict[str, Callable[[float], bool]] = {

@@ -235,6 +235,7 @@ betaincinv = elementwise(
         lambda ct, a, b, out: -ct * xp.beta_derivative(a, b, out, 0, 1) / _beta_density(a, b, out),
         lambda ct, a, b, out: ct / _beta_density(a, b, out),
     ),
-    to_float=True, real_only=True, domain=(0.3, 0.8), samples=(Sample(((3,), (3,), (3,))), Sample(((2, 3), (3,), ()))),
+    doc="Inverse of `betainc` by its last argument.", to_float=True, real_only=True, domain=(0.3, 0.8),
+    samples=(Sample(((3,), (3,), (3,))), Sample(((2, 3), (3,), ()))),
     oracle=lambda a, b, y: scipy_function("betaincinv")(a, b, y),
 )  # fmt: skip

@@ -253,10 +253,12 @@ _SMALL: Final = 1e4  # any floating dtype has numbers up to this one
 
 def _fill(target: Tensor, value: float) -> bool:
     """Fill a tensor with a small number if that is not recorded; return False if that is something else."""
+    if modes.mode.value & modes.INTERCEPTORS:  # a trace would take it for a look at the numbers
+        return False
     array, layout = target._data, target._layout
     if not layout.contiguous or layout.dtype.kind != "f" or not -_SMALL < value < _SMALL:
         return False
-    if array.__class__ is not np.ndarray or not array.flags.writeable or modes.mode.value & modes.INTERCEPTORS:
+    if array.__class__ is not np.ndarray or not array.flags.writeable:
         return False
     if records(target):
         return False

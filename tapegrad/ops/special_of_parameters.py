@@ -41,6 +41,7 @@ def _op(
     )
     return elementwise(
         name, names, forward or SciPy(name), tuple([rules.get(operand, _PARAMETER) for operand in names]),
+        doc=f"Special function `{name}`, as SciPy computes it.",
         to_float=True, real_only=True, domain=domain, samples=samples,
         oracle=lambda *values: (forward or scipy_function(name))(*values),
     )  # fmt: skip
