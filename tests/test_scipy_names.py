@@ -23,7 +23,7 @@ WHOLE = ("eval_", "kn", "yn", "pdtr", "expn")  # whose first argument is an inte
 COUNTS = ("bdtr", "nbdtr", "lpmv")  # whose first two arguments are integers
 # Whose only derivative is the one by the last argument.
 BY_LAST = (
-    "hyp", "kve", "jve", "yve", "hankel", "struve", "modstruve", "pbwa", "stdtrit", "eval_",
+    "kve", "jve", "yve", "hankel", "struve", "modstruve", "pbwa", "stdtrit", "eval_",
 )  # fmt: skip
 
 

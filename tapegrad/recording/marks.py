@@ -26,23 +26,16 @@ def may_be_normal(runtime: Runtime, data: Object, operands: Array[Object], count
     return 0
 
 
-def mark(runtime: Runtime, result: Object, is_view: int, operands: Array[Object], count: int) -> Object:
-    """Mark the results of an operation that has no entry, and return them; 0 if Python raised."""
+def mark(runtime: Runtime, result: Object, operands: Array[Object], count: int) -> Object:
+    """Mark the results of an operation that has no entry and makes no view, and return them; 0 if Python raised."""
     if result == 0:
         return result
     tensor = TensorObject(result)
     if result.type == runtime.tensor_type and tensor.node == runtime.none:
-        layout, viewed = tensor.layout, TensorObject(operands[0])
+        layout = tensor.layout
         if layout.type == runtime.inference_layout_type:
             return result
-        is_marked = 0
-        if is_view == 0:
-            is_marked = 1 - may_be_normal(runtime, Object(tensor.data), operands, count)
-        elif viewed.type == runtime.tensor_type:
-            if viewed.layout.type != runtime.inference_layout_type:
-                return result
-            is_marked = 1
-        if is_marked and layout.inference != 0:
+        if layout.inference != 0 and may_be_normal(runtime, Object(tensor.data), operands, count) == 0:
             incref(layout.inference)
             tensor.layout = layout.inference
             decref(layout)

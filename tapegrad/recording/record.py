@@ -101,7 +101,9 @@ def compute_marked(runtime: Runtime, op: OpFields, args: Array[Object], nargs: i
     is_view, values, count = bucket.plan_fields.is_view, call.values, call.count
     for operand in range(count):  # of a list, which Python may change
         incref(values[operand])
-    result = mark(runtime, compute(runtime, op, call, bucket, args, nargs, names), is_view, values, count)
+    result = compute(runtime, op, call, bucket, args, nargs, names)
+    if is_view == 0:  # a view has the layout of its plan, which says what the tensor is that it shows
+        result = mark(runtime, result, values, count)
     decref_all(values, count)
     return result
 
