@@ -1,21 +1,32 @@
-"""Composites: largest elements of windows whose distances vary at random, of images and volumes."""
+"""Largest elements of windows whose distances vary at random, of images and volumes: an op, and its functions."""
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.ops.extrema import max
-from tapegrad.ops.gather import gather
-from tapegrad.ops.generators import numpy_generator
+from tapegrad.kernels.along import has_kernel
+from tapegrad.kernels.windows import geometry_of_random_windows, random_windows_address
+from tapegrad.ops.casts import cast
+from tapegrad.ops.max_pooling import ValuesIndices, forward_of_chosen, rule_of_chosen, step_of_chosen
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.pooling import images, numbers, pool_doc, publish_composite
+from tapegrad.ops.random import rand
 from tapegrad.ops.table.composites import first_of_several
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, op_table, xp
+from tapegrad.ops.table.promotion import only_floats
+from tapegrad.ops.table.structural import operation
+from tapegrad.ops.table.values import repeated
+from tapegrad.tape.layout import Layout
+from tapegrad.tensor import Tensor
+
+# Of a dimension: its length, how many windows it has, and their size.
+Windows = tuple[tuple[int, int, int], ...]
 
 
 def _begins(n: int, count: int, size: int, draws: np.ndarray) -> np.ndarray:
@@ -43,6 +54,61 @@ def _places(space: Sequence[int], counts: Sequence[int], kernel: Sequence[int], 
     return found
 
 
+def _forward(x: np.ndarray, draws: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
+    if not ((draws >= 0) & (draws <= 1)).all():
+        raise RuntimeError("fractional_max_pool() expects numbers from 0 to 1 in _random_samples")
+    space, counts, kernel = zip(*windows, strict=True)
+    places = _places(space, counts, kernel, draws)
+    elements = np.take_along_axis(x.reshape(len(places), 1, -1), places, -1)
+    chosen = elements.argmax(-1)[..., None]
+    shape = (*x.shape[: -len(windows)], *counts)
+    return tuple([np.take_along_axis(own, chosen, -1).reshape(shape) for own in (elements, places)])  # type: ignore[return-value]
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    layout, windows = layouts[0], attrs["windows"]
+    by_numpy = functools.partial(_forward, windows=windows)
+    if not has_kernel(layout) or not layout.size:
+        return by_numpy
+    space, counts, kernel = zip(*windows, strict=True)
+    outer, dtype = layout.shape[: -len(windows)], layout.dtype
+    geometry = geometry_of_random_windows(math.prod(outer), space, counts, kernel, dtype)
+    shape = (*outer, *counts)
+    return forward_of_chosen(random_windows_address(dtype.name), geometry, space, shape, dtype, by_numpy)
+
+
+@operation(
+    "fractionally_pooled",
+    operands=("x", "draws"),
+    forward=_forward,
+    vjp=(rule_of_chosen, NOT_DIFFERENTIABLE),
+    prepare_forward=_prepare,
+    step=step_of_chosen,
+    family="pooling",
+    real_only=True,
+    check_dtypes=only_floats("fractionally_pooled"),
+    attrs=("windows",),
+    results=("values", "indices"),
+    result_type=ValuesIndices,
+    oracle=lambda x, draws, windows: _oracle(x[None], windows[0][2], windows[0][1], draws[None])[0],
+    samples=(Sample(((2, 5), (2, 1)), {"windows": ((5, 3, 2),)}, (None, repeated(0.1, 0.6))),),
+    errors=(ErrorSample(lambda: xp.fractionally_pooled(None, None, ()), TypeError, "fractionally_pooled"),),
+)
+def fractionally_pooled(input: Any, draws: Any, windows: Windows) -> Bound:
+    """Return the largest element of windows whose distances follow from a number of each channel and dimension."""
+    x, drawn = (
+        as_operand(input, "fractionally_pooled", "input", 1),
+        as_operand(draws, "fractionally_pooled", "draws", 2),
+    )
+    n = len(windows)
+    if drawn.shape != (math.prod(x.shape[:-n]), n):
+        raise RuntimeError(
+            f"fractionally_pooled() expects {n} numbers for each of {math.prod(x.shape[:-n])} channels, but got "
+            f"{list(drawn.shape)}"
+        )
+    return Bound((x, drawn if drawn.dtype == x.dtype else cast(drawn, x.dtype)), {"windows": windows})
+
+
 def _sizes(call: str, x: Tensor, size: Any, ratio: Any, n: int) -> tuple[int, ...]:
     if size is not None:
         return numbers(call, "output_size", size, n)
@@ -54,18 +120,17 @@ def _sizes(call: str, x: Tensor, size: Any, ratio: Any, n: int) -> tuple[int, ..
     return tuple([int(length * part) for length, part in zip(x.shape[-n:], ratios, strict=True)])
 
 
-def _draws(call: str, samples: Any, x: Tensor, n: int) -> np.ndarray:
+def _draws(call: str, samples: Any, x: Tensor, n: int) -> Tensor:
     """Return a number from 0 to 1 for each channel and each dimension."""
-    batch = x.shape[0] if x.ndim == n + 2 else 1
-    channels = x.shape[-n - 1]
+    batch, channels = x.shape[0] if x.ndim == n + 2 else 1, x.shape[-n - 1]
     if samples is None:
-        return numpy_generator(None).random((batch * channels, n), np.float64).astype(x.dtype)
-    given = np.asarray(as_operand(samples, call, "_random_samples", 6)._data)
+        return rand(batch * channels, n, dtype=x.dtype)
+    given = as_operand(samples, call, "_random_samples", 6)
     if given.shape != (batch, channels, n):
         raise RuntimeError(
             f"Expect _random_samples to have shape {[batch, channels, n]}, but {call}() got {list(given.shape)}"
         )
-    return given.reshape(batch * channels, n).astype(x.dtype)
+    return reshape(given, (batch * channels, n))
 
 
 def _oracle(input: Any, kernel_size: Any, output_size: Any, _random_samples: Any, return_indices: bool = False) -> Any:
@@ -104,6 +169,7 @@ B. Graham, "Fractional max-pooling" (2014)."""
 def _pool_of(n: int) -> None:
     """Make the function of `n` dimensions."""
     name = f"fractional_max_pool{n}d"
+    call_pooled = connect_as(f"FractionalMaxPool{n}DBackward0", op_table["fractionally_pooled"], 3)
 
     def pool(
         input: Any,
@@ -124,15 +190,9 @@ def _pool_of(n: int) -> None:
                 )
             if size + count - 1 > length:
                 raise RuntimeError(f"{name}(): pool {what} {size} too large relative to input {what} {length}")
-        places = _places(x.shape[-n:], counts, kernel, _draws(name, _random_samples, x, n))
-        lines = reshape(x, (len(places), -1))
-        elements = gather(lines, 1, from_array(places.reshape(len(places), -1)))
-        values, chosen = max(reshape(elements, places.shape), -1)
-        shape = (*x.shape[:-n], *counts)
-        if not return_indices:
-            return reshape(values, shape)
-        indices = np.take_along_axis(places, np.asarray(chosen._data)[..., None], -1)
-        result: Any = reshape(values, shape), from_array(indices.reshape(shape))
+        draws = _draws(name, _random_samples, x, n)
+        found = call_pooled(x, draws, tuple(zip(x.shape[-n:], counts, kernel, strict=True)))
+        result: Any = tuple(found) if return_indices else found[0]
         return result  # type: ignore[no-any-return]
 
     call: Callable[..., Tensor] = pool

@@ -108,34 +108,42 @@ def _lines(windows: Windows) -> list[list[tuple[int, int, int]]]:
 
 
 def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-    """Return the forward: a kernel finds where the elements stand, another one takes them."""
     layout, windows = layouts[0], attrs["windows"]
     by_numpy = functools.partial(_forward, windows=windows)
     outer, space = layout.shape[: -len(windows)], layout.shape[-len(windows) :]
     counts = tuple(one[1] for one in windows)
     if not has_kernel(layout) or not layout.size or not math.prod(counts):
         return by_numpy
-    total, missing = math.prod(outer), (1,) * (3 - len(windows))
-    geometry = geometry_of_windows(total, (*missing, *space), _lines(windows))
+    missing = (1,) * (3 - len(windows))
+    geometry = geometry_of_windows(math.prod(outer), (*missing, *space), _lines(windows))
     if geometry is None:
         return by_numpy
     dtype, shape = layout.dtype, (*outer, *counts)
+    return forward_of_chosen(windows_address(dtype.name), geometry, space, shape, dtype, by_numpy)
+
+
+def forward_of_chosen(
+    kernel: int, geometry: list[int], space: Shape, shape: Shape, dtype: np.dtype, by_numpy: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return the forward: a kernel finds where in volumes the elements stand, another one takes them."""
+    n = math.prod(shape[-len(space) :])
     indices = computed(
-        windows_address(dtype.name), geometry, shape, np.dtype(np.int64), lambda x: by_numpy(x)[1], by_status=True
+        kernel, geometry, shape, np.dtype(np.int64), lambda *operands: by_numpy(*operands)[1], by_status=True
     )
     values = computed(
-        chosen_address("gather", dtype.name), [0, total, math.prod(counts), 1, math.prod(space)], shape, dtype,
-        lambda x, places: by_numpy(x)[0], by_status=True,
+        chosen_address("gather", dtype.name), [0, math.prod(shape) // n, n, 1, math.prod(space)], shape, dtype,
+        lambda x, places: x.reshape(-1, math.prod(space))[np.arange(len(x))[:, None], places], by_status=True,
     )  # fmt: skip
 
-    def forward(x: np.ndarray) -> tuple[Any, Any]:
-        places = indices(x)
+    def forward(x: np.ndarray, *more: np.ndarray) -> tuple[Any, Any]:
+        places = indices(x, *more)
         return values(x, places), places
 
     return forward
 
 
-def _step(plan: Plan, operand: int) -> Step | None:
+def step_of_chosen(plan: Plan, operand: int) -> Step | None:
+    """Return the step that puts the cotangent where the indices say."""
     layout, windows = plan.layouts[0], plan.attrs["windows"]
     if not has_kernel(layout) or not layout.size:
         return None
@@ -145,7 +153,8 @@ def _step(plan: Plan, operand: int) -> Step | None:
     return Step(functools.partial(along_address, layout.dtype.name, True), geometry, sources, into_view=True)
 
 
-def _rule(ct: Any, indices: Any, x_shape: Shape, windows: Windows) -> Any:
+def rule_of_chosen(ct: Any, indices: Any, x_shape: Shape, windows: Windows) -> Any:
+    """Return the rule that does so."""
     outer, n = x_shape[: -len(windows)], math.prod(x_shape[-len(windows) :])
     flat = (math.prod(outer), math.prod(one[1] for one in windows))
     return xp.reshape(xp.put_along(xp.reshape(ct, flat), xp.reshape(indices, flat), 1, n), x_shape)
@@ -160,9 +169,9 @@ def _oracle(x: Any, windows: Windows) -> Any:
 @operation(
     "pooled",
     forward=_forward,
-    vjp=(_rule,),
+    vjp=(rule_of_chosen,),
     prepare_forward=_prepare,
-    step=_step,
+    step=step_of_chosen,
     family="pooling",
     real_only=True,
     check_dtypes=only_floats("pooled"),

@@ -168,6 +168,7 @@ PLACES: dict[str, dict[str, str]] = {
         "extrema": "amax amin argmax argmin",
         "extremes": "copysign fmax fmin heaviside nan_to_num nextafter",
         "fourier": "fftn hfftn ifftn ihfftn irfftn resized rfftn",
+        "fractional_pooling": "fractionally_pooled",
         "gamma_functions": "beta betaln digamma gamma lgamma polygamma trigamma zeta",
         "gates": "gated",
         "gather": "gather",
