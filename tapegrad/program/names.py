@@ -17,6 +17,7 @@ from tapegrad.tensor import Tensor
 _MOST: Final = 10_000  # objects that are looked into
 _SEQUENCES: Final = (list, tuple, deque)
 _WATCHED: Final = (dict, list, deque)
+_FUNCTIONS: Final = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 
 
 class Name(NamedTuple):
@@ -83,12 +84,12 @@ class Names:
         self._before: dict[int, list[Any]] = {}  # the kinds in containers
         words = {"forward", "__call__"}
         classes: dict[type, set[str]] = {}  # and the names that were looked up
-        left: list[tuple[Any, Path]] = [(function, ())]
-        left += [(own, ()) for own in arguments]
+        left: list[tuple[Any, Path, bool]] = [(function, (), False)]  # and whether only the library can change it
+        left += [(own, (), False) for own in arguments]
         while left:
-            for value, path in left:  # it grows
+            for value, path, is_fixed in left:  # it grows
                 is_known = id(value) in self.paths
-                if value is None and _is_read(path, words):
+                if value is None and not is_fixed and _is_read(path, words):
                     self._empty.append(path[-1])
                 if value is None or len(self.paths) >= _MOST:
                     continue
@@ -99,17 +100,20 @@ class Names:
                     continue
                 if isinstance(value, _WATCHED):
                     self._before[id(value)] = kinds_in(value)
-                    self._variables += [value] if len(path) == 1 else []
+                    self._variables += [value] if len(path) == 1 and not is_fixed else []
                 if not isinstance(value, type):
                     classes.update({kind: set() for kind in type(value).__mro__ if kind not in classes})
-                names = _names_in(value, words)
-                left += [(name.value(), (*path, name) if is_held else (name,)) for name, is_held in names]
+                has_fixed = _is_fixed(value)
+                left += [
+                    (name.value(), (*path, name) if is_held else (name,), has_fixed)
+                    for name, is_held in _names_in(value, words)
+                ]
             # Of classes, only methods and attributes are looked at that code names.
             left = []
             for kind, known in classes.items():
                 if not _is_ours(kind):
                     new = [Name(kind, key) for key in words - known if key in vars(kind)]
-                    left += [(name.value(), (name,)) for name in new]
+                    left += [(name.value(), (name,), False) for name in new]
                     known |= words
 
     def of(self, value: Any) -> list[Path]:
@@ -150,6 +154,12 @@ class Names:
         parts = [(name, name.value()) for name in names.values() if id(name.holder) not in lists]
         found += [functools.partial(has_elements, own, list(map(id, own))) for own in lists.values()]
         return [*found, functools.partial(stand_behind, parts)] if parts else found
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether a value is a function of the library, whose variables no user changes."""
+    function = value.func if isinstance(value, functools.partial) else value
+    return isinstance(function, _FUNCTIONS) and _is_ours(function)
 
 
 def _is_part(value: Any) -> bool:
@@ -246,10 +256,10 @@ def _variables(function: types.FunctionType, others: set[str]) -> Iterator[Name]
         codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
     words = {key: None for code in codes for key in code.co_names}
     others.update(words)
-    yield from [Name(function, key) for key in ("__defaults__", "__kwdefaults__")]
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     names = [Name(cell, key) for key, cell in cells]
     if not _is_ours(function):
+        yield from [Name(function, key) for key in ("__defaults__", "__kwdefaults__")]
         names += [Name(function.__globals__, key) for key in words if key in function.__globals__]
     yield from names
     for held in [name.value() for name in names]:
