@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Iterable
-from typing import Final
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -146,11 +146,9 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
     )
     if len(rolled) > 1 and any(lengths[root] <= long for root in batches):
         single = False  # a batch is an axis though others of its length are none
-    while rolled and not single and scalars(rolled) > enough:
-        others = [root for root, length in lengths.items() if root not in rolled and length > 3]
-        if not others:
-            break
-        rolled.append(min(others, key=lambda root: (is_double(root), scalars([*rolled, root]))))
+    if rolled and not single:
+        doubles = {root: is_double(root) for root, length in lengths.items() if root not in longs and length > 3}
+        _add_axes(rolled, doubles, values, enough)
     if rolled:  # a dimension that computed indices add to is one, too: each place asks all indices
         for entry in program.entries:
             arrays = [number for number in entry.index_arrays if number not in program.constants]
@@ -184,6 +182,36 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
     spans = {axis: lengths[root] for root, axis in numbers.items()}
     spans.update({len(numbers) + axis: length for axis, length in list(spans.items())})
     return Roles(axes, of_batches, spans, single, len(numbers) == 1)
+
+
+def _add_axes(
+    rolled: list[tuple[int, int]], doubles: dict[tuple[int, int], bool],
+    values: Mapping[tuple[tuple[tuple[int, int], int], ...], int], enough: int,
+) -> None:  # fmt: skip
+    """Make more classes axes, each time the one that leaves the fewest scalars, until these are few enough.
+
+    Parameters
+    ----------
+    rolled : list
+        The axes, to which others are added.
+    doubles : dict
+        The other classes, and whether one has two dimensions of a value: these come last.
+    values : mapping
+        How many values have these dimensions, as pairs of a class and a length.
+    """
+    left = {dims: math.prod([length for root, length in dims if root not in rolled]) for dims in values}
+    of_class: dict[tuple[int, int], list[tuple[Any, int]]] = {root: [] for root in doubles}
+    for dims in values:
+        for root in {root for root, _ in dims} & doubles.keys():
+            of_class[root].append((dims, math.prod([length for own, length in dims if own == root])))
+    scalars = sum(count * left[dims] for dims, count in values.items())
+    while of_class and scalars > enough:
+        fewer = {root: sum(values[d] * (left[d] - left[d] // n) for d, n in own) for root, own in of_class.items()}
+        best = min(of_class, key=lambda root: (doubles[root], -fewer[root]))
+        for dims, length in of_class.pop(best):
+            left[dims] //= length
+        scalars -= fewer[best]
+        rolled.append(best)
 
 
 def _summed(classes: _Classes, program: Program, entry: Entry) -> set[tuple[int, int]]:
