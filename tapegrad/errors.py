@@ -77,6 +77,12 @@ class LinAlgError(np.linalg.LinAlgError, RuntimeError):
     """
 
 
+def check_bool(call: str, name: str, value: object) -> None:
+    """Raise PyTorch's TypeError if an argument that is a flag is no bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{call}(): argument '{name}' must be bool, not {type(value).__name__}")
+
+
 def part_written(function: str, number: int) -> RuntimeError:
     """Return the error of a recorded write to one of the views that a function returned."""
     return RuntimeError(
@@ -129,10 +135,16 @@ def gradient_kind(kind: str) -> TypeError:
 
 
 def modified(
-    dtype: str, shape: Sequence[int], node: str | None, version: int, expected: int, called: str = "", written: str = ""
+    dtype: str,
+    shape: Sequence[int],
+    saver: str | None,
+    version: int,
+    expected: int,
+    called: str = "",
+    written: str = "",
 ) -> RuntimeError:
     """Return the error of a residual that was written to after it was saved; anomaly mode knows where that was."""
-    output = f", which is output 0 of {node}," if node else ""
+    output = f", which is {saver}," if saver else ""
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{dtype} {list(shape)}]{output} is at version {version}; expected version {expected} instead. Hint: "

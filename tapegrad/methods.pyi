@@ -455,7 +455,9 @@ class TensorMethods:
     def count_nonzero(self, dim: Any = None, *, axis: Any = ...) -> Tensor:
         """How many elements are not zero."""
 
-    def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    def cov(
+        self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None, ddof: builtins.int = ...
+    ) -> Tensor:
         """Covariances of variables, each of which is a row of observations."""
 
     def cpu(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1295,7 +1297,7 @@ class TensorMethods:
     ) -> Tensor:
         """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
 
-    def round(self, *, decimals: builtins.int | None = None) -> Tensor:
+    def round(self, decimals: builtins.int | None = None) -> Tensor:
         """Round to the nearest integer, halves to the even one; integers stay as they are."""
 
     def rsqrt(self) -> Tensor:
@@ -1443,6 +1445,7 @@ class TensorMethods:
         correction: builtins.float | None = None,
         axis: Any = ...,
         keepdims: builtins.bool = ...,
+        ddof: builtins.float | None = ...,
     ) -> Tensor:
         """Take the standard deviation of the elements: the square root of the variance."""
 
@@ -1667,6 +1670,7 @@ class TensorMethods:
         correction: builtins.float | None = None,
         axis: Any = ...,
         keepdims: builtins.bool = ...,
+        ddof: builtins.float | None = ...,
     ) -> Tensor:
         """Variance of the elements."""
 
@@ -2038,7 +2042,7 @@ class TensorMethods:
     ) -> Tensor:
         """Compute `renorm` in place; recorded where a gradient is wanted."""
 
-    def round_(self, *, decimals: builtins.int | None = None) -> Tensor:
+    def round_(self, decimals: builtins.int | None = None) -> Tensor:
         """Compute `round` in place; recorded where a gradient is wanted."""
 
     def rsqrt_(self) -> Tensor:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
+from tapegrad.errors import check_bool
 from tapegrad.runtime.locks import in_child
 
 _new: Final = object.__new__  # half the time of `cls.__new__`, which goes through a wrapper
@@ -309,9 +310,12 @@ class set_grad_enabled(_Mode):
     """
 
     def __new__(cls, mode: bool) -> Self:
+        if mode.__class__ is not bool:
+            check_bool("set_grad_enabled", "mode", mode)  # type: ignore[unreachable]
+            mode = bool(mode)
         self = _new(cls)
         before = thread.enabled
-        self.mode, self.before = bool(mode), [before]
+        self.mode, self.before = mode, [before]
         if before is not self.mode:
             switch(self.mode)
         return self

@@ -225,7 +225,7 @@ def polygamma(n: int, input: Any, *, out: Any = ...) -> Tensor:
 def psi(input: Any, *, out: Any = ...) -> Tensor:
     """Digamma function :math:`\\psi`: the derivative of `lgamma`."""
 
-def round(input: Any, *, decimals: int | None = None, out: Any = ...) -> Tensor:
+def round(input: Any, decimals: int | None = None, *, out: Any = ...) -> Tensor:
     """Round to the nearest integer, halves to the even one; integers stay as they are."""
 
 def scaled_modified_bessel_k0(input: Any, *, out: Any = ...) -> Tensor:

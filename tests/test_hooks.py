@@ -1,5 +1,6 @@
 """Hooks, retain_grad, and the graph as it is shown: each test runs on tapegrad and on PyTorch."""
 
+import warnings
 import weakref
 
 import numpy as np
@@ -221,6 +222,27 @@ def test_hooks_die_with_their_tensor():
     del hook, y
     assert reference() is None
     handle.remove()
+
+
+def test_the_hook_of_a_leaf_that_nobody_keeps(T):
+    w, seen = leaf(T, 3.0), []
+
+    def loss():
+        x = leaf(T, 2.0)
+        x.register_hook(lambda g: seen.append(g.item()))
+        removed = x.register_hook(lambda g: 1 / 0)
+        removed.remove()
+        return x.exp() * w
+
+    loss().backward()
+    assert seen == pytest.approx([3 * np.exp(2)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (loss() + loss()).backward(create_graph=True)
+    assert len(seen) == 3
+    loss().backward(inputs=[w])
+    T.autograd.grad(loss(), w)
+    assert len(seen) == 3
 
 
 # The graph --------------------------------------------------------------------------------------------------

@@ -91,6 +91,16 @@ def test_new_tensors_are_marked(T):
     assert not T.ones(2).is_inference()
 
 
+def test_detached_tensors_are_marked(T):
+    with T.inference_mode():
+        x = T.ones(2)
+        assert x.detach().is_inference()
+    assert x.detach().is_inference()
+    normal = T.ones(2)
+    with T.inference_mode():
+        assert not normal.detach().is_inference()
+
+
 def test_what_is_marked_does_not_depend_on_plans(T):
     """Compiled code computes an operation that it knows, and marks nothing."""
     x = leaf(T, 3.0, 1.0, 2.0)

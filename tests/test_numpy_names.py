@@ -65,7 +65,7 @@ def results(function: Callable[..., Any], name: str, first: Any, **arguments: An
 
 def value_of(name: str, ours: str) -> Any:
     """Return a value of a parameter that is not its default."""
-    return VALUES.get(name, 1) if ours != "keepdim" else True
+    return {"keepdim": True, "correction": 0}.get(ours, VALUES.get(name, 1))
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,15 @@ def test_each_method_takes_them(name: str) -> None:
             results(method, case, tg.tensor(X), **{theirs: value_of(name, ours)}, **more), expected, strict=True
         ):
             np.testing.assert_array_equal(own, other)
+
+
+def test_numpys_arguments_of_methods() -> None:
+    x, t = np.array(X), tg.tensor(X)
+    for own, expected in (
+        (t.std(ddof=0), x.std()), (t.var(axis=0, ddof=1), x.var(axis=0, ddof=1)), (t.round(1), x.round(1)),
+        (t.min(axis=(0,)), x.min(axis=(0,))), (t.max(axis=(0, 1), keepdims=True), x.max(axis=(0, 1), keepdims=True)),
+    ):  # fmt: skip
+        np.testing.assert_allclose(own, expected, rtol=1e-15)
 
 
 @pytest.mark.parametrize("name", ["scatter_", "index_fill_", "scatter_add_"])

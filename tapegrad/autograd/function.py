@@ -23,7 +23,7 @@ from tapegrad.ops.table.op import Op
 from tapegrad.recording.plan import Plan
 from tapegrad.tape import versions
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, TapeNode, describe
-from tapegrad.tape.graph import Node, short_name
+from tapegrad.tape.graph import Node, output_of
 from tapegrad.tape.hooks import is_freed
 from tapegrad.tensor import Tensor
 
@@ -84,9 +84,9 @@ class BackwardCFunction(Node, FunctionCtx):
     @staticmethod
     def _check(value: Any, node: TapeNode) -> None:
         if value.__class__ is SavedOutput:
-            check_version(value.data, node, short_name(node))
+            check_version(value.data, node, output_of(node))
         elif isinstance(value, Tensor):
-            check_version(value._data, node, short_name(value._node) if isinstance(value._node, list) else None)
+            check_version(value._data, node, output_of(value._node) if isinstance(value._node, list) else None)
 
     def for_jvp(self) -> BackwardCFunction:
         """Return the context as `jvp` gets it: its saved tensors are those of `save_for_forward`."""

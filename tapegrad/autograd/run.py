@@ -132,6 +132,8 @@ class Destination:
     def _wanted(self, leaf: Leaf) -> Tensor | None:
         """Return the tensor of a leaf if its gradient is wanted; else None."""
         tensor = leaf.tensor()
+        if tensor is None and leaf.hooks:
+            tensor = _stand_in(leaf)
         return tensor if tensor is not None and tensor._node is leaf and self._wants(tensor) else None
 
     def sweep_recorded(self, sweep: Sweep, seeds: list[Tensor]) -> None:
@@ -179,6 +181,16 @@ class Destination:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
                 if result is not None and result is not tensor:
                     raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+
+
+def _stand_in(leaf: Leaf) -> Tensor | None:
+    """Return a tensor in place of a leaf's that has died: hooks get the gradient, which goes nowhere else."""
+    layout = getattr(leaf.hooks, "layout", None)
+    if layout is None:
+        return None
+    tensor = from_array(np.broadcast_to(np.zeros((), layout.dtype), layout.shape))
+    tensor._layout, tensor._node = tensor._layout.tracked, leaf
+    return tensor
 
 
 def run(

@@ -12,8 +12,8 @@ from tapegrad.autograd.saved_hooks import saved_tensors_hooks
 from tapegrad.ops.table.gateway import constant
 from tapegrad.recording.plan import Plan
 from tapegrad.tape import traces, versions
-from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, Leaf, TapeNode, describe, order_of
-from tapegrad.tape.graph import name_of, short_name
+from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, TapeNode, describe, order_of
+from tapegrad.tape.graph import name_of, output_of, source_of
 from tapegrad.tape.hooks import Packed, is_freed
 from tapegrad.tensor import Tensor, from_array
 
@@ -99,8 +99,8 @@ def _residual(node: TapeNode, plan: Plan, name: str) -> Any:
     layout = plan.layout(name)
     if layout.weak:
         return value
-    parent = node if name == "out" else node[FIRST_OPERAND + plan.op.operand_number(name)]
-    check_version(value, node, short_name(parent) if isinstance(parent, list) else None)
+    parent = source_of(node, name)
+    check_version(value, node, output_of(parent) if isinstance(parent, list) else None)
     if isinstance(parent, Leaf):
         leaf = parent.tensor()
         if leaf is not None and leaf._data is value:

@@ -48,7 +48,13 @@ def _sum(product: Callable[..., Any], shapes: Sequence[tuple[tuple[int, ...], ..
 
 def _plus(call: str, input: Any, product: Tensor, beta: float, alpha: float) -> Tensor:
     """Return ``beta * input + alpha * product``."""
-    if isinstance(input, (Tensor, np.ndarray)) and input.dtype != product.dtype:
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        if product.dtype.kind not in "fc" and not float(factor).is_integer():
+            raise RuntimeError(
+                f"For integral input tensors, argument {name} must not be a floating point number; "
+                f"{call}() got {factor}"
+            )
+    if isinstance(input, (Tensor, np.ndarray)) and input.dtype != product.dtype and call != "addr":
         names = (TORCH_NAMES.get(dtype.name, dtype.name) for dtype in (input.dtype, product.dtype))
         raise RuntimeError(
             f"self and mat2 must have the same dtype, but got {' and '.join(names)}; convert one with to() before "

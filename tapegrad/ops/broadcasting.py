@@ -110,13 +110,13 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
     """
     given = sizes(size, rest)
     new = len(given) - input.ndim
-    if new < 0 or -1 in given[:new]:
-        why = (
-            f"the number of sizes provided ({len(given)}) must be greater or equal to the number of dimensions in the "
-            f"tensor ({input.ndim})" if new < 0 else f"the expanded size of the tensor (-1) isn't allowed in a "
-            f"leading, non-existing dimension {given.index(-1)}"
-        )  # fmt: skip
-        raise RuntimeError(f"expand({input.dtype}{list(input.shape)}, size={list(given)}): {why}")
+    call = f"expand({input.dtype}{list(input.shape)}, size={list(given)})"
+    if new < 0:
+        few = f"the number of sizes provided ({len(given)}) must be greater or equal to the number of dimensions in the"
+        raise RuntimeError(f"{call}: {few} tensor ({input.ndim})")
+    if -1 in given[:new]:
+        where = f"isn't allowed in a leading, non-existing dimension {given.index(-1)}"
+        raise RuntimeError(f"The expanded size of the tensor (-1) {where}: {call}")
     lengths = []
     for place, length in enumerate(given):
         own = input.shape[place - new] if place >= new else None

@@ -17,6 +17,7 @@ from tapegrad.ops.routines import as_list, routine
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, TOP
 from tapegrad.ops.table.values import identity, positive_definite
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -158,7 +159,7 @@ def _checked_info(x: Any, upper: bool, check_errors: bool) -> Any:
     vjp=(lambda ct, out, upper: _rule(ct, out, upper),),
     attrs=("upper", "check_errors"),
     results=("L", "info"),
-    result_type=CholeskyEx,
+    result_type=return_type(CholeskyEx, "linalg_cholesky_ex"),
     kinks=(identity,),
     node_name="LinalgCholeskyExBackward0",
     call=lambda x, **attrs: xp.cholesky_ex(hermitian(x), **attrs),

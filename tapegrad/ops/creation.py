@@ -11,12 +11,14 @@ import numpy as np
 
 from tapegrad.devices import DeviceLike, check_device
 from tapegrad.dtypes import DTypeLike, check_dtype, check_list, default_dtype
+from tapegrad.errors import check_bool
 from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.pass_modes import is_inference_mode_enabled
 from tapegrad.recording.leaves import makers, remember
+from tapegrad.recording.marking import detached
 from tapegrad.recording.native import as_method
 from tapegrad.tape.layout import inference, intern, layout_of
 from tapegrad.tensor import Tensor, from_array
@@ -63,11 +65,12 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     RuntimeError
         If the dtype is neither floating nor complex, or if the tensor is not a leaf and `requires_grad` is False.
     """
+    check_bool("requires_grad_", "requires_grad", requires_grad)
     self._require(requires_grad, "o")
     return self
 
 
-_compiled: Final = makers(_owner, _borrower, requires_grad_, Tensor.detach)
+_compiled: Final = makers(_owner, _borrower, requires_grad_, detached)
 #: Methods of Tensor in compiled code, made when they are first used.
 COMPILED_METHODS: Final[dict[str, Callable[[], Any]]] = {
     "detach": lambda: as_method(_compiled.detached),

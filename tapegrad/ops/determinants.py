@@ -18,6 +18,7 @@ from tapegrad.ops.table.public import LINALG, TOP, public
 from tapegrad.ops.table.structural import operation
 from tapegrad.ops.table.values import MATRIX_KINKS, invertible, positive_definite
 from tapegrad.ops.transcendental import log
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -230,7 +231,7 @@ def _slogdet_oracle(x: Any) -> Any:
     forward=_slogdet_forward,
     vjp=_slogdet_rule,
     results=("sign", "logabsdet"),
-    result_type=LinalgSlogdet,
+    result_type=return_type(LinalgSlogdet, "linalg_slogdet"),
     node_name="LinalgSlogdetBackward0",
     oracle=_slogdet_oracle,
     samples=_SQUARE,

@@ -17,6 +17,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.structural import operation
 from tapegrad.ops.table.values import distinct, graded
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -77,7 +78,7 @@ def _eigh_oracle(x: Any, **attrs: Any) -> Any:
     kinks=(graded,),
     attrs=("uplo",),
     results=("eigenvalues", "eigenvectors"),
-    result_type=Eigh,
+    result_type=return_type(Eigh, "linalg_eigh"),
     node_name="LinalgEighBackward0",
     call=_of_hermitian,
     oracle=_eigh_oracle,

@@ -17,6 +17,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import distinct
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -75,7 +76,7 @@ def _oracle(x: Any) -> Any:
     forward=not_converged("linalg.eig", _forward),
     vjp=_rule,
     results=("eigenvalues", "eigenvectors"),
-    result_type=Eig,
+    result_type=return_type(Eig, "linalg_eig"),
     kinks=(distinct,),
     node_name="LinalgEigBackward0",
     call=lambda x: _phase_free(*xp.eig(x)),

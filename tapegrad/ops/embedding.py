@@ -18,6 +18,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.index_values import are_within
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
@@ -116,6 +117,9 @@ class MinMax(NamedTuple):
     max: Tensor
 
 
+_aminmax = return_type(MinMax, "aminmax")
+
+
 @public(method=True)
 @composite(
     (Sample(((2, 3),)), Sample(((2, 3),), {"dim": 1, "keepdim": True}), Sample(((),), {"dim": 0})),
@@ -157,4 +161,4 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Min
     >>> tg.aminmax(tg.tensor([3.0, 1.0, 2.0]))
     MinMax(min=tensor(1.), max=tensor(3.))
     """
-    return MinMax(amin(input, dim, keepdim), amax(input, dim, keepdim))
+    return _aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim))

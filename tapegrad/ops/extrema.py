@@ -166,8 +166,9 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     Parameters
     ----------
     input : Tensor, array or number
-    dim : int or Tensor, optional
-        The dimension, or the other tensor.
+    dim : int, tuple of int, or Tensor, optional
+        The dimension, or the other tensor. Along a tuple of dimensions, as NumPy takes it, there are no indices: see
+        `amax`.
     keepdim : bool
         Keep the dimension, with length 1.
     other : Tensor, optional
@@ -217,6 +218,8 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 def _extremum(call: str, whole: Any, along: Any, pairwise: Any, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
     if other is not None or isinstance(dim, (Tensor, np.ndarray)):
         return pairwise(input, dim if other is None else other)
+    if isinstance(dim, tuple):
+        return (amax if call == "max" else amin)(input, dim, keepdim)
     if dim is not None:
         return along(input, dim, keepdim)
     x = as_operand(input, call, "input", 1)

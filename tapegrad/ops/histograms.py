@@ -12,6 +12,7 @@ from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.ranges import linspace
 from tapegrad.ops.table.gateway import values_of
 from tapegrad.ops.table.public import public
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
@@ -23,11 +24,17 @@ class Histogram(NamedTuple):
     bin_edges: Tensor
 
 
+_histogram_of = return_type(Histogram, "histogram")
+
+
 class HistogramDD(NamedTuple):
     """The results of `histogramdd`."""
 
     hist: Tensor
     bin_edges: tuple[Tensor, ...]
+
+
+_histogramdd_of = return_type(HistogramDD, "histogramdd")
 
 
 def _floats(call: str, value: Any, name: str, position: int) -> np.ndarray:
@@ -136,7 +143,7 @@ def histogram(
     x = _floats("histogramdd", input, "input", 1).reshape(-1, 1)
     weights = None if weight is None else values_of(weight, "histogram", "weight", 3).reshape(-1)
     counts, edges = _histogram(x, [bins], range, weights, density)
-    return Histogram(counts, edges[0])
+    return _histogram_of(counts, edges[0])
 
 
 @public()
@@ -192,7 +199,7 @@ def histogramdd(
     counts, edges = _histogram(
         x.reshape(-1, x.shape[-1]), each, range, None if weights is None else weights.reshape(-1), density
     )
-    return HistogramDD(counts, tuple(edges))
+    return _histogramdd_of(counts, tuple(edges))
 
 
 def _weight_shape(points: Sequence[int], weights: Sequence[int]) -> RuntimeError:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.errors import check_bool
 from tapegrad.ops.pooling import adaptive_windows, over_windows
 from tapegrad.ops.resampling import Key, times_matrices
 from tapegrad.ops.table.composites import composite
@@ -99,6 +100,9 @@ def _bind(
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
         )
+    for name, flag in (("align_corners", align_corners), ("antialias", antialias)):
+        if flag is not None:
+            check_bool("interpolate", name, flag)
     if antialias and (mode not in ("bilinear", "bicubic")):
         raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor")
     if (size is None) is (scale_factor is None):

@@ -18,6 +18,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import full_rank, invertible
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
@@ -29,11 +30,17 @@ class SolveEx(NamedTuple):
     info: Tensor
 
 
+_solve_ex = return_type(SolveEx, "linalg_solve_ex")
+
+
 class InvEx(NamedTuple):
     """The results of `inv_ex`."""
 
     inverse: Tensor
     info: Tensor
+
+
+_inv_ex = return_type(InvEx, "linalg_inv_ex")
 
 
 @public(method=True, of=inv)
@@ -110,7 +117,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> InvEx:
     1
     """
     x = square_matrices("linalg.inv_ex", "A", A, 1)
-    return InvEx(*_with_info("inv_ex", lambda: inv(x), x, check_errors, x.shape))
+    return _inv_ex(*_with_info("inv_ex", lambda: inv(x), x, check_errors, x.shape))
 
 
 @public(namespaces=(LINALG,))
@@ -141,7 +148,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
     tensor([1., 1.])
     """
     a, b = square_matrices("linalg.solve_ex", "A", A, 1), as_operand(B, "linalg.solve_ex", "B", 2)
-    return SolveEx(*_with_info("solve_ex", lambda: solve(a, b, left=left), a, check_errors, b.shape))
+    return _solve_ex(*_with_info("solve_ex", lambda: solve(a, b, left=left), a, check_errors, b.shape))
 
 
 # Tensors -----------------------------------------------------------------------------------------------------------

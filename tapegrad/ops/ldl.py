@@ -21,6 +21,7 @@ from tapegrad.ops.table.gateway import values_of
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import distinct, identity, invertible, triangular
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -30,6 +31,9 @@ class LDLFactors(NamedTuple):
 
     LD: Tensor
     pivots: Tensor
+
+
+_factors = return_type(LDLFactors, "linalg_ldl_factor")
 
 
 class LDLFactorsEx(NamedTuple):
@@ -156,7 +160,7 @@ def _bunch_kaufman(sizes: Any, k: int) -> tuple[int, int]:
     vjp=_rule,
     attrs=("hermitian", "check_errors"),
     results=("LD", "pivots", "info"),
-    result_type=LDLFactorsEx,
+    result_type=return_type(LDLFactorsEx, "linalg_ldl_factor_ex"),
     kinks=(),
     call=_symmetric,
     oracle=_oracle,
@@ -242,7 +246,7 @@ def ldl_factor(A: Any, *, hermitian: bool = False) -> LDLFactors:
     packed, pivots, _ = ldl_factor_ex(
         square_matrices("linalg.ldl_factor", "A", A, 1), hermitian=hermitian, check_errors=True
     )
-    return LDLFactors(packed, pivots)
+    return _factors(packed, pivots)
 
 
 def _solved(packed: Any, b: Any, hermitian: bool = False) -> Any:

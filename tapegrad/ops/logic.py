@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.errors import check_bool
 from tapegrad.ops.followed import is_close, is_followed
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.elementwise import check_broadcast, elementwise
@@ -167,6 +168,7 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
     """
     x, y = as_operand(input, "allclose", "input", 1), as_operand(other, "allclose", "other", 2)
     _check_tolerances(rtol, atol)
+    check_bool("allclose", "equal_nan", equal_nan)
     if is_followed(x, y):
         return bool(xp.all(is_close(x, y, rtol, atol, equal_nan)))
     return bool(np.allclose(x._data, y._data, rtol, atol, equal_nan))
@@ -198,6 +200,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
     if x.dtype != y.dtype:
         raise RuntimeError(f"isclose(): {x.dtype} did not match {y.dtype}; convert one with .to(...)")
     _check_tolerances(rtol, atol)
+    check_bool("isclose", "equal_nan", equal_nan)
     check_broadcast("isclose", (x, y))
     if is_followed(x, y):
         return is_close(x, y, rtol, atol, equal_nan)

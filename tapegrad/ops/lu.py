@@ -14,6 +14,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import full_rank, graded
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
@@ -23,6 +24,9 @@ class LUFactors(NamedTuple):
 
     LU: Tensor
     pivots: Tensor
+
+
+_factors = return_type(LUFactors, "linalg_lu_factor")
 
 
 class LUFactorsEx(NamedTuple):
@@ -39,6 +43,9 @@ class LU(NamedTuple):
     P: Tensor
     L: Tensor
     U: Tensor
+
+
+_parts = return_type(LU, "linalg_lu")
 
 
 def _forward(x: Any, pivot: bool, check_errors: bool) -> Any:
@@ -147,7 +154,7 @@ def _rule(ct: Any, out: Any, pivots: Any, pivot: bool) -> tuple[Any]:
     vjp=_rule,
     attrs=("pivot", "check_errors"),
     results=("LU", "pivots", "info"),
-    result_type=LUFactorsEx,
+    result_type=return_type(LUFactorsEx, "linalg_lu_factor_ex"),
     kinks=(graded,),
     node_name="LinalgLuFactorExBackward0",
     oracle=lambda x, **attrs: _oracle(x, **attrs),
@@ -248,7 +255,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> LUFactors:
             [0.5000, 1.5000]])
     """
     packed, pivots, _ = lu_factor_ex(matrices("linalg.lu_factor", "A", A, 1), pivot=pivot, check_errors=True)
-    return LUFactors(packed, pivots)
+    return _factors(packed, pivots)
 
 
 def _lu_oracle(x: Any, pivot: bool = True) -> Any:
@@ -297,4 +304,4 @@ def lu(A: Any, *, pivot: bool = True) -> LU:
     packed, pivots, _ = lu_factor_ex(matrices("linalg.lu", "A", A, 1), pivot=pivot)
     left, right = factors_of(packed)
     order = permutations(pivots.numpy(), packed.shape[-2], packed.dtype) if pivot else np.empty(0, packed.dtype)
-    return LU(from_array(order), left, right)
+    return _parts(from_array(order), left, right)

@@ -14,6 +14,7 @@ from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, xp
 from tapegrad.ops.table.promotion import no_numbers
 from tapegrad.ops.table.public import Names, public
 from tapegrad.ops.table.structural import operation
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -61,7 +62,7 @@ def _whole(x: Any) -> Any:
     vjp=(lambda ct, exponent: ct * xp.exp2(-exponent),),
     family="results",
     results=("mantissa", "exponent"),
-    result_type=Frexp,
+    result_type=return_type(Frexp, "frexp"),
     samples=tuple(UNARY_SAMPLES),
     oracle=lambda x: _whole(x),
     real_only=True,

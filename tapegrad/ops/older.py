@@ -23,6 +23,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.values import KINKS, full_rank, identity, triangular
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
@@ -33,6 +34,9 @@ class SVD(NamedTuple):
     U: Tensor
     S: Tensor
     V: Tensor
+
+
+_svd = return_type(SVD, "svd")
 
 
 @public(method=True)
@@ -98,9 +102,9 @@ def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
     """
     u, s, vh = linalg_svd(input, compute_uv and not some)
     if compute_uv:
-        return SVD(u, s, adjoint(vh))
+        return _svd(u, s, adjoint(vh))
     left, right = (from_array(np.zeros((*s.shape[:-1], n, n), u.dtype)) for n in (u.shape[-2], vh.shape[-1]))
-    return SVD(left, s, right)
+    return _svd(left, s, right)
 
 
 @public(method=True)

@@ -20,6 +20,7 @@ from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import LINALG, Names, public, register
 from tapegrad.ops.table.values import full_rank, graded, triangular
 from tapegrad.ops.triangular import solve_triangular
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
@@ -68,6 +69,9 @@ class TriangularSolve(NamedTuple):
     cloned_coefficient: Tensor
 
 
+_triangular_solve = return_type(TriangularSolve, "triangular_solve")
+
+
 def _solved(b: Any, a: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
     factor = np.triu(a) if upper else np.tril(a)
     if unitriangular:
@@ -112,7 +116,7 @@ def triangular_solve(
     """
     right, factor = matrices("triangular_solve", "input", input, 1), matrices("triangular_solve", "A", A, 2)
     turned = factor.transpose(-1, -2) if transpose else factor
-    return TriangularSolve(
+    return _triangular_solve(
         solve_triangular(turned, right, upper=upper != transpose, unitriangular=unitriangular), factor.clone()
     )
 

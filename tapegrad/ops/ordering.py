@@ -18,6 +18,7 @@ from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
@@ -154,7 +155,7 @@ def _extremum(name: str, largest: bool) -> Callable[..., ValuesIndices]:
         attrs=("dim", "keepdim"),
         prepare_forward=_extremum_forward(largest),
         results=("values", "indices"),
-        result_type=ValuesIndices,
+        result_type=return_type(ValuesIndices, call),
         oracle=lambda x, dim, keepdim=False: choose(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
         samples=(
             Sample(((),), {"dim": 0}),
@@ -253,7 +254,7 @@ def _sorter(shape: tuple[int, ...], dim: tuple[int, ...], descending: bool) -> C
     attrs=("dim", "descending", "stable"),
     prepare_forward=lambda layouts, attrs: _sorter(layouts[0].shape, attrs["dim"], attrs["descending"]),
     results=("values", "indices"),
-    result_type=ValuesIndices,
+    result_type=return_type(ValuesIndices, "sort"),
     oracle=lambda x, dim=-1, descending=False: (
         np.asarray(x) if not np.ndim(x) else np.flip(np.sort(x, axis=dim), dim) if descending else np.sort(x, axis=dim)
     ),

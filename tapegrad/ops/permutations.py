@@ -235,7 +235,7 @@ def adjoint(x: Any) -> Tensor:
             [3.-0.j]])
     """
     turned: Tensor = transpose(x, -2, -1)
-    return turned if x.dtype.kind != "c" else xp.conj(turned)
+    return turned if turned.dtype.kind != "c" else xp.conj(turned)
 
 
 _IN_REVERSE = [tuple(range(ndim - 1, -1, -1)) for ndim in range(65)]
@@ -321,7 +321,8 @@ def mH(input: Any) -> Tensor:
     >>> tg.ones(4, 2, 3).mH.shape
     (4, 3, 2)
     """
-    return adjoint(input) if input.ndim > 1 else _without_matrices("mH", input, _BATCHES)
+    x = as_operand(input, "adjoint", "input", 1)
+    return adjoint(x) if x.ndim > 1 else _without_matrices("mH", x, _BATCHES)
 
 
 register("adjoint", mH, Names(method=True))

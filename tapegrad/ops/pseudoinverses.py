@@ -23,6 +23,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import full_rank
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
@@ -34,6 +35,9 @@ class Lstsq(NamedTuple):
     residuals: Tensor
     rank: Tensor
     singular_values: Tensor
+
+
+_lstsq = return_type(Lstsq, "linalg_lstsq")
 
 
 def _pinv_forward(x: Any, rtol: float, atol: float, hermitian: bool) -> Any:
@@ -301,7 +305,7 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
         residuals = sum(misses * misses, -2)
     else:
         residuals = abs(reshape(columns, (-1,))[:0])
-    return Lstsq(
+    return _lstsq(
         xp.squeeze(solution, -1) if vector else solution, residuals,
         rank if chosen != "gels" else from_array(np.empty(0, np.int64)),
         values.detach() if has_values else from_array(np.empty(0, values.dtype)),

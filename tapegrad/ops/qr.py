@@ -21,6 +21,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import MATRIX_KINKS, full_rank
 from tapegrad.ops.triangular import solve_triangular
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -110,7 +111,7 @@ def _phase_free(m: Any, q: Any, r: Any) -> Any:
     vjp=_rule,
     attrs=("mode",),
     results=("Q", "R"),
-    result_type=QR,
+    result_type=return_type(QR, "linalg_qr"),
     kinks=(full_rank,),
     node_name="LinalgQrBackward0",
     call=lambda x, **attrs: _phase_free(xp, *xp.qr(x, **attrs)),

@@ -20,6 +20,7 @@ from tapegrad.ops.table.structural import integer, one_dim, operation, out_of_ra
 from tapegrad.ops.table.values import KINKS, different
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
+from tapegrad.return_types import return_type
 from tapegrad.tape.layout import Layout
 
 Positions = Callable[..., np.ndarray]
@@ -87,8 +88,9 @@ def _chooses(
             "forward": forward_at(positions),
             "prepare_forward": None if way is None else _prepared(forward_at(positions), way),
             "vjp": (chosen_rule,), "family": "ranks", "step": chosen_step,
-            "attrs": ("dim", "keepdim", *attrs), "results": ("values", "indices"), "result_type": ValuesIndices,
-            "oracle": oracle, "samples": _SAMPLES, "errors": (out_of_range(name),), "real_only": True,
+            "attrs": ("dim", "keepdim", *attrs), "results": ("values", "indices"),
+            "result_type": return_type(ValuesIndices, name.partition("_")[0]), "oracle": oracle, "samples": _SAMPLES,
+            "errors": (out_of_range(name),), "real_only": True,
             "kinks": (different,),  # of equal elements PyTorch returns the index of any
             **fields,
         },

@@ -74,7 +74,7 @@ _to_integers: Final = forward_for(np.rint, None, False)
     ),
     common=docs.UNARY,
 )
-def round(input: Any, *, decimals: int | None = None) -> Bound:
+def round(input: Any, decimals: int | None = None) -> Bound:
     """Round to the nearest integer, halves to the even one; integers stay as they are.
 
     Parameters

@@ -20,6 +20,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range
 from tapegrad.ops.table.values import with_zeros
+from tapegrad.return_types import return_type
 from tapegrad.runtime import pool
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
@@ -252,7 +253,7 @@ def _cumulative(name: str, function: np.ufunc, which: str) -> Callable[..., Valu
         step=chosen_step,
         attrs=("dim",),
         results=("values", "indices"),
-        result_type=ValuesIndices,
+        result_type=return_type(ValuesIndices, name),
         oracle=lambda x, dim: (
             np.stack([function.reduce(np.take(x, range(k + 1), dim), dim) for k in range(np.shape(x)[dim])], dim)
             if np.size(x) and np.ndim(x) else np.asarray(x)

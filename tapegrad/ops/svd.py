@@ -17,6 +17,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import full_rank
+from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -89,7 +90,7 @@ def _as_numpy(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermi
     vjp=_rule,
     attrs=("full_matrices",),
     results=("U", "S", "Vh"),
-    result_type=LinalgSVD,
+    result_type=return_type(LinalgSVD, "linalg_svd"),
     kinks=(full_rank,),
     node_name="LinalgSvdBackward0",
     call=lambda x, **attrs: _phase_free(*xp.svd(x, **attrs)),

@@ -17,6 +17,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, operation
 from tapegrad.ops.table.values import different
+from tapegrad.return_types import return_type
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
@@ -67,7 +68,7 @@ def _topk_oracle(x: Any, k: int, dim: int = -1, largest: bool = True) -> Any:
     step=chosen_step,
     attrs=("dim", "k", "largest"),
     results=("values", "indices"),
-    result_type=ValuesIndices,
+    result_type=return_type(ValuesIndices, "topk"),
     oracle=_topk_oracle,
     samples=(
         Sample(((),), {"k": 1}),

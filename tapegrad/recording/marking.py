@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -43,6 +44,17 @@ class Marking:
         with uninterrupted():
             result = call(*args, **kwargs)
         return mark(result, *(args[0] if args and args[0].__class__ in (list, tuple) else args))
+
+
+_detach: Final = Tensor.detach  # of Python: compiled code takes its place
+
+
+@functools.wraps(_detach)
+def detached(tensor: Tensor) -> Tensor:
+    result = _detach(tensor)
+    if tensor._layout.__class__ is InferenceLayout:
+        result._layout = inference(result._layout)
+    return result
 
 
 def mark(result: Any, *operands: Any) -> Any:

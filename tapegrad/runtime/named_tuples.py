@@ -20,6 +20,8 @@ else:
         """Makes properties of annotations."""
 
         def __new__(meta, name, bases, namespace):
+            if hasattr(bases[0], "_fields") and bases[0]._fields:
+                return super().__new__(meta, name, bases, {"__slots__": (), **namespace})
             fields = tuple(namespace.get("__annotations__", ()))
             defaults = {field: namespace[field] for field in fields if field in namespace}
             if list(defaults) != list(fields[len(fields) - len(defaults) :]):

@@ -39,7 +39,7 @@ from tapegrad.tape.entries import (
     read_entry,
     write_word,
 )
-from tapegrad.tape.graph import short_name
+from tapegrad.tape.graph import output_of, source_of
 from tapegrad.tape.hooks import empty
 
 if TYPE_CHECKING:
@@ -155,7 +155,8 @@ class Sweep(Stops):
                     newer = versions.since(residual, order_of(node[SLOT]))
                     if newer:
                         version = versions.version(residual)
-                        saver = short_name(node) if name == "out" else None
+                        source = source_of(node, name)
+                        saver = output_of(source) if isinstance(source, list) else None
                         raise traces.modified(node, residual, saver, version, version - newer)
 
     def order(self) -> Iterator[TapeNode | None]:

@@ -38,6 +38,7 @@ from tapegrad.runtime.structs import WORD, sizeof
 from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES, Entry, PageHead
 
 if TYPE_CHECKING:
+    from tapegrad.tape.hooks import HookTable
     from tapegrad.tensor import Tensor
 
 WORDS: Final = ENTRY_BYTES // WORD
@@ -166,7 +167,7 @@ class Leaf:
     def __init__(self, tensor: Tensor) -> None:
         self.slot, self.page = slot, _ = recorder.take_slot()
         self.tensor = weakref.ref(tensor)
-        self.hooks: dict[int, Callable[..., Any]] | None = None
+        self.hooks: HookTable | None = None
         self.post_hooks: dict[int, Callable[..., Any]] | None = None
         _pack_word(MEMORY, slot + 8 * NODE, id(self))
 

@@ -200,9 +200,19 @@ def whole_node(node: TapeNode) -> TapeNode:
     return whole
 
 
-def short_name(node: TapeNode) -> str:
-    """Return how messages of PyTorch name a node: ``Exp`` for ``ExpBackward0``."""
-    return name_of(node).removesuffix("0").removesuffix("Backward")
+def output_of(node: TapeNode) -> str:
+    """Return how messages of PyTorch name the result of a node: ``output 0 of Exp`` for that of ``ExpBackward0``."""
+    number = node[PLAN_OBJECT].attrs.get("number_of_result", 0)
+    return f"output {number} of {name_of(node).removesuffix('0').removesuffix('Backward')}"
+
+
+def source_of(node: TapeNode, name: str) -> TapeNode | Leaf | None:
+    """Return the node that computed what an entry saved as `name`: its own node, if that is its result."""
+    op = node[PLAN_OBJECT].op
+    if name == "out":
+        return node
+    source: TapeNode | Leaf | None = node[FIRST_OPERAND + op.operand_number(name)] if name in op.operands else None
+    return source
 
 
 def name_of(node: TapeNode) -> str:

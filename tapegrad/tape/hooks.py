@@ -48,7 +48,15 @@ class RemovableHandle:
 
 
 class HookTable(dict[int, Callable[..., Any]]):
-    """The hooks of one tensor, by number. Unlike a plain dictionary, it can be referenced weakly."""
+    """The hooks of one tensor, by number. Unlike a plain dictionary, it can be referenced weakly.
+
+    Attributes
+    ----------
+    layout : Layout, optional
+        Of a leaf: the hooks are called even if its tensor is no longer alive.
+    """
+
+    layout: Layout | None = None
 
 
 class Hooks:
@@ -245,6 +253,7 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Re
     if isinstance(node, Leaf):
         if node.hooks is None:
             node.hooks = HookTable()
+        node.hooks.layout = tensor._layout.plain
         return RemovableHandle(node.hooks, hook)
     modes.tell("hooked", tensor)
     return RemovableHandle(hooks_of(node).table, hook)

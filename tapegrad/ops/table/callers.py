@@ -14,15 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
-import numpy as np
-
+from tapegrad.errors import check_bool
 from tapegrad.recording.plan_cache import PlanCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 Caller = Callable[..., Any]
 
 #: NumPy's names of our parameters.
-NUMPY_NAMES: Final = {"dim": ("axis",), "dims": ("axis",), "keepdim": ("keepdims",)}
+NUMPY_NAMES: Final = {"dim": ("axis",), "dims": ("axis",), "keepdim": ("keepdims",), "correction": ("ddof",)}
 
 #: Those that PyTorch's functions take where they are not the ones of its documentation, which are ours.
 PYTORCH_NAMES: Final = {
@@ -233,12 +232,6 @@ def _handed_over(names: tuple[str, ...], operands: tuple[str, ...]) -> tuple[str
     return (*operands, *(name for name in names if name not in operands))
 
 
-def check_flag(call: str, name: str, value: Any) -> None:
-    """Raise PyTorch's TypeError if an argument is no bool; by NumPy's name of it, it may be a number."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{call}(): argument '{name}' must be bool, not {type(value).__name__}")
-
-
 def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Callable[[F], Callable[..., Any]]:
     """Return what makes a function that binds arguments, which has the parameters of `signature`, take the caller's."""
     parameters = _Parameters(signature)
@@ -258,7 +251,7 @@ def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Cal
             given = {name: value for name, value in zip(names, args) if value is not missing}  # noqa: B905  # may be few
             given.update(kwargs)
             for name in flags & given.keys():
-                check_flag(signature.__name__.removesuffix("_along"), name, given[name])  # of max_along: users call max
+                check_bool(signature.__name__.removesuffix("_along"), name, given[name])  # of max_along: users call max
             if not theirs.isdisjoint(given):
                 _in_our_names(signature.__name__, given, parameters.others, {})
             return bind(**given)
@@ -307,7 +300,7 @@ def with_numpy_names(function: F, module: str = "", has_out: bool = False) -> F:
         if given.pop(_SURPLUS) is not None:
             return function(*values[: len(parameters.positional) + 1])  # raises Python's error
         for name in flags:
-            check_flag(function.__name__, name, given[name])
+            check_bool(function.__name__, name, given[name])
         given = {
             name: value for name, value in given.items()
             if value is not missing and (value is not None or name not in theirs)

@@ -540,7 +540,9 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08, *, axi
 def count_nonzero(input: Any, dim: Any = None, *, axis: Any = ..., out: Any = ...) -> Tensor:
     """How many elements are not zero."""
 
-def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None, out: Any = ...) -> Tensor:
+def cov(
+    input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None, ddof: int = ..., out: Any = ...
+) -> Tensor:
     """Covariances of variables, each of which is a row of observations."""
 
 def cross(input: Any, other: Any, dim: int | None = None, *, axis: int | None = ..., out: Any = ...) -> Tensor:
@@ -1759,7 +1761,7 @@ def roll(
 def rot90(input: Any, k: int = 1, dims: Sequence[int] = ..., *, axis: Sequence[int] = ..., out: Any = ...) -> Tensor:
     """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
 
-def round(input: Any, *, decimals: int | None = None, out: Any = ...) -> Tensor:
+def round(input: Any, decimals: int | None = None, *, out: Any = ...) -> Tensor:
     """Round to the nearest integer, halves to the even one; integers stay as they are."""
 
 def row_stack(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:
@@ -1957,6 +1959,7 @@ def std(
     correction: float | None = None,
     axis: Any = ...,
     keepdims: bool = ...,
+    ddof: float | None = ...,
     out: Any = ...,
 ) -> Tensor:
     """Take the standard deviation of the elements: the square root of the variance."""
@@ -1970,6 +1973,7 @@ def std_mean(
     correction: float | None = None,
     axis: Any = ...,
     keepdims: bool = ...,
+    ddof: float | None = ...,
     out: Any = ...,
 ) -> tuple[Tensor, Tensor]:
     """Return the standard deviation and the mean of the elements; arguments are those of `var`."""
@@ -2188,6 +2192,7 @@ def var(
     correction: float | None = None,
     axis: Any = ...,
     keepdims: bool = ...,
+    ddof: float | None = ...,
     out: Any = ...,
 ) -> Tensor:
     """Variance of the elements."""
@@ -2201,6 +2206,7 @@ def var_mean(
     correction: float | None = None,
     axis: Any = ...,
     keepdims: bool = ...,
+    ddof: float | None = ...,
     out: Any = ...,
 ) -> tuple[Tensor, Tensor]:
     """Return the variance and the mean of the elements; arguments are those of `var`."""

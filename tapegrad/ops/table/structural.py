@@ -259,7 +259,8 @@ def _published(
     signature.__name__ = signature.__qualname__ = op.name  # as Python's errors call it
     call = caller(op.plans, signature, arguments)
     functools.update_wrapper(call, signature)  # inspect.signature follows this; to make one here would take 50 µs
-    call.__annotations__["return"] = op.result_type.__name__ if op.result_type else "Tensor"  # of both: they share them
+    results = getattr(op.result_type, "fields", op.result_type)
+    call.__annotations__["return"] = results.__name__ if results else "Tensor"  # of both: they share them
     return publish(call, op, doc, names)
 
 
