@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import geometry_along, has_kernel
-from tapegrad.kernels.selection import selection_address
+from tapegrad.kernels.selection import MODE, selection_address
 from tapegrad.runtime import pool
 from tapegrad.tape.layout import Layout
 
@@ -29,7 +29,7 @@ def ranked(
         Neighbouring dimensions, along which lines go.
     shape : tuple of int
         Of the results.
-    way : RANK, MEDIAN or NANMEDIAN
+    way : RANK, MEDIAN, NANMEDIAN or MODE
     rank : int
         From 0.
     by_numpy : callable
@@ -37,12 +37,14 @@ def ranked(
     geometry = geometry_along(x.shape, dims)
     if geometry is None or not has_kernel(x) or not x.size:
         return by_numpy
-    kernel, index, dtype, n = selection_address("ranked", x.dtype.name), np.dtype(np.int64), x.dtype, geometry[2]
+    kernel = selection_address("most-frequent" if way == MODE else "ranked", x.dtype.name)
+    index, dtype, n = np.dtype(np.int64), x.dtype, geometry[2]
     places = computed(kernel, [*geometry, way, rank], shape, index, _impossible, by_status=True)
 
     def forward(x: Any) -> tuple[np.ndarray, np.ndarray]:
         values = pool.empty(shape, dtype)
-        return values, np.asarray(places(x, np.empty(n, dtype), values))
+        memory = np.sort(x, dims[0]) if way == MODE else np.empty(n, dtype)
+        return values, np.asarray(places(x, memory, values))
 
     return forward
 

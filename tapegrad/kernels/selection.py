@@ -1,6 +1,6 @@
-"""Kernels that choose elements of lines by their rank: one, by quickselect; the first few, by insertion.
+"""Kernels that choose elements of lines: of a rank, by quickselect; the first few, by insertion; the most frequent one.
 
-Both go over contiguous arrays of shape ``(outer, n, inner)``, and write the elements before their indices. nan counts
+They go over contiguous arrays of shape ``(outer, n, inner)``, and write the elements before their indices. nan counts
 as the largest. C. A. R. Hoare, "Algorithm 65: Find" (1961); elements are divided without a branch (N. Lomuto), since
 half of the branches would be predicted wrongly, and pivots are drawn, so that no order of the elements is slow.
 """
@@ -15,8 +15,8 @@ from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, store
 from tapegrad.compiler.intrinsics import get, put
 
-#: Which element is chosen: of a rank; in the middle, or nan if there is one; in the middle of all others.
-RANK, MEDIAN, NANMEDIAN = range(3)
+#: Which element is chosen: of a rank; in the middle, or nan if there is one; in the middle of all others; most often.
+RANK, MEDIAN, NANMEDIAN, MODE = range(4)
 
 
 def _selected(dtype: str) -> Callable[..., Any]:
@@ -120,8 +120,37 @@ def _first(dtype: str, largest: bool) -> Callable[[int, int, int], int]:
     return kernel
 
 
+def _most_frequent(dtype: str) -> Callable[[int, int, int], int]:
+    """Return the kernel with arguments x, x in order, the elements and the last index of each; the smallest counts."""
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        n, inner = get(geometry, 2), get(geometry, 3)
+        x, ordered, values = (
+            as_pointer(get(args, 0), dtype), as_pointer(get(args, 1), dtype), as_pointer(get(args, 2), dtype),
+        )  # fmt: skip
+        for i in range(get(geometry, 1)):
+            for j in range(inner):
+                start = i * n * inner + j
+                chosen, most, begin, found = load(ordered, start), 0, 0, 0
+                for k in range(n):
+                    value = load(ordered, start + k * inner)
+                    begin = begin if value == load(ordered, start + begin * inner) else k
+                    if value == value and k - begin >= most:
+                        chosen, most = value, k - begin + 1
+                for k in range(n):
+                    found = k if load(x, start + k * inner) == chosen else found  # 0 if all are nan
+                store(values, i * inner + j, load(x, start + found * inner))
+                put(get(args, 3), i * inner + j, found)
+        return 0
+
+    return kernel
+
+
 @cache
 def selection_address(name: str, dtype: str) -> int:
-    """Return the address of a kernel: ranked, largest or smallest."""
-    made = _ranked(dtype) if name == "ranked" else _first(dtype, name == "largest")
+    """Return the address of a kernel: ranked, most-frequent, largest or smallest."""
+    made = (
+        _ranked(dtype) if name == "ranked" else _most_frequent(dtype) if name == "most-frequent"
+        else _first(dtype, name == "largest")
+    )  # fmt: skip
     return address_of(f"{name}-{dtype}", made)

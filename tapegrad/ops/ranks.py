@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.forward.selection import ranked
 from tapegrad.kernels.extrema import extremum_step
-from tapegrad.kernels.selection import MEDIAN, NANMEDIAN, RANK
+from tapegrad.kernels.selection import MEDIAN, MODE, NANMEDIAN, RANK
 from tapegrad.ops.ordering import ValuesIndices, chosen_rule, chosen_step, stable_order
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import as_operand
@@ -316,7 +316,7 @@ def _most_frequent(x: Any, axis: int) -> np.ndarray:
 
 @public(method=True)
 @_chooses(
-    "mode", _most_frequent, _line(lambda line: max(line, key=lambda value: (line.count(value), -value))),
+    "mode", _most_frequent, _line(lambda line: max(line, key=lambda value: (line.count(value), -value))), way=MODE,
     kinks=KINKS,
     common=VALUES,
 )  # fmt: skip

@@ -51,6 +51,7 @@ _detach: Final = Tensor.detach  # of Python: compiled code takes its place
 
 @functools.wraps(_detach)
 def detached(tensor: Tensor) -> Tensor:
+    """Return the same memory without history, as a tensor of inference mode where the tensor is one."""
     result = _detach(tensor)
     if tensor._layout.__class__ is InferenceLayout:
         result._layout = inference(result._layout)
