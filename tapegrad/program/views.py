@@ -118,15 +118,15 @@ class Views(Scripts):
             view = self.view_of(view.parent)
         return True
 
-    def places_in_root(self, tensor: Tensor) -> np.ndarray:
-        """Return the place of each element of a view among those of its root, counted row by row."""
+    def places_in(self, base: Tensor, tensor: Tensor) -> np.ndarray:
+        """Return the place of each element of a view among those of what it is a view of, counted row by row."""
         view = self.view_of(tensor)
-        if view is None:
+        if tensor is base or view is None:
             data = raw_data(tensor)
             places = np.empty_like(data, np.int64)
             places[...] = np.arange(data.size).reshape(data.shape)
             return places
-        found = self.places_in_root(view.parent)
+        found = self.places_in(base, view.parent)
         if view.plan is None:
             return found
         out = view.plan.forward(found)

@@ -6,7 +6,9 @@ What was written to tensors from outside is found when the function has returned
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,6 +39,14 @@ class Original(NamedTuple):
     data: Any
     layout: Layout
     node: Any
+
+
+#: By names of views: the complex numbers of which a view has another value.
+_WITH_PART: Final[Mapping[str, Callable[[Tensor, Tensor], Tensor]]] = MappingProxyType({
+    "real": lambda whole, part: xp.complex(part, xp.imag(whole)),
+    "imag": lambda whole, part: xp.complex(xp.real(whole), part),
+    "view_as_real": lambda whole, part: xp.view_as_complex(part),
+})  # fmt: skip
 
 
 class Writes(Views):
@@ -119,27 +129,45 @@ class Writes(Views):
             chosen = xp.where(mask, xp.reshape(value, ()), target)
             return self._written(target, Ellipsis, chosen)
         keys, arrays = encode(target, key)
+        base = self._base_of(target)
         try:
-            if view is None:
-                return target, self._put(target, value, arrays, keys)
-            places: Any = self.places_in_root(target)
+            if base is target:
+                is_whole = key is Ellipsis
+                put = self._stretched(target, value) if is_whole else self._put(target, value, arrays, keys)
+                return self._with_part(target, put)
+            places: Any = self.places_in(base, target)
             if any(isinstance(own, TracedIndices) for own in arrays):  # so are the places
                 places = index_values(xp.index_gather(from_array(places), arrays, keys))
             else:
                 places = places[numpy_index(keys, arrays)]
         except (IndexError, ValueError) as reason:
             raise index_error(reason, target, raw_data(value), arrays, keys) from None
-        root = view.root
-        if root.dtype != target.dtype:
-            raise error("a write to real or imaginary parts is not traced; compute the complex numbers anew")
         value = _without_leading(value, places.ndim)
         part = part_at(places) if not arrays else None
         if part is not None:
             if value.shape != part.shape:
                 value = xp.expand(value, part.shape)
-            return root, xp.strided_put(root, value, part)
-        flat = index_replace(xp.reshape(root, (-1,)), value, (places,), (ARRAY,))
-        return root, xp.reshape(flat, root.shape)
+            return self._with_part(base, xp.strided_put(base, value, part))
+        flat = index_replace(xp.reshape(base, (-1,)), value, (places,), (ARRAY,))
+        return self._with_part(base, xp.reshape(flat, base.shape))
+
+    def _base_of(self, target: Tensor) -> Tensor:
+        """Return the tensor whose elements a view has: what is no view, or real or imaginary parts."""
+        view = self.view_of(target)
+        while view is not None and view.parent.dtype == target.dtype:
+            target = view.parent
+            view = self.view_of(target)
+        return target
+
+    def _with_part(self, base: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what owns the memory of a base, and the value of that in which the base has another one."""
+        view = self.view_of(base)
+        if view is None:
+            return base, value
+        whole = _WITH_PART.get(view.plan.op.name if view.plan is not None else "")
+        if whole is None:
+            raise error("a write to its memory by another dtype is not traced; compute the numbers anew")
+        return self._written(view.parent, Ellipsis, whole(view.parent, value))
 
     def _put(self, target: Tensor, value: Tensor, arrays: Any, keys: Any) -> Tensor:
         shape = chosen_shape(target.shape, arrays, keys)

@@ -176,3 +176,24 @@ def recurrence_in_a_buffer(x: Any) -> Any:
     for i in range(2, 40):
         series[i] = 0.5 * series[i - 1] + 0.3 * series[i - 2] * x[2]
     return series
+
+
+@case(PROGRAM, PAIRS)
+def parts_of_complex_numbers_written(x: Any, y: Any) -> Any:
+    z = tg.complex(x, y) * 1.0
+    z.imag[0] = 5.0
+    z.real.mul_(2.0)
+    z.imag[1:] *= x[:2]
+    pairs = tg.view_as_real(z)
+    pairs[:, 1][2] += x[0]
+    return z.real * z.imag + pairs.sum(1)
+
+
+@case(PROGRAM, PAIRS)
+def parts_of_rows_in_a_loop(x: Any, y: Any) -> Any:
+    z, rows = tg.complex(x, y), tg.zeros(6, 3, dtype=tg.complex128)
+    for k in range(6):
+        z = z * (0.5 + 0.2j) + 1.0
+        rows[k].real[:] = z.real**2
+        rows.T.imag[1:, k] = (z.imag * x)[1:]
+    return rows.real.sum(0) * rows.imag.prod(0)
