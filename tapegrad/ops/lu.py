@@ -11,8 +11,11 @@ from tapegrad.ops.lapack import decomposition, identity, lower, matrices, not_ma
 from tapegrad.ops.permutations import adjoint as adjoint_of
 from tapegrad.ops.routines import as_list, routine
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.gateway import raw_data
+from tapegrad.ops.table.index_values import are_within
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import LINALG, public
+from tapegrad.ops.table.structural import operation
 from tapegrad.ops.table.values import full_rank, graded
 from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -84,45 +87,62 @@ def factors_of(packed: Any) -> tuple[Any, Any]:
     return xp.where(triangle(m, k, False, -1), left, identity(m, packed.dtype)[:, :k]), upper(right)
 
 
-def _orders(pivots: Any, n: int) -> np.ndarray:
-    """Return for each matrix which row of A each row of L U is, for pivots that count from 1.
+def _orders(pivots: Any, n: int, inverse: bool) -> np.ndarray:
+    """Return for each matrix which row of A each row of L U is, or the inverse, for pivots that count from 1."""
+    flat = as_list(pivots[..., None])[..., 0].tolist()
+    out = np.empty((len(flat), n), np.int64)
+    for place, own in enumerate(flat):
+        order = list(range(n))
+        for row, other in enumerate(own):
+            other = (other - 1) % n  # machine code computes with numbers of no row before their guard is looked at
+            order[row], order[other] = order[other], order[row]
+        out[place] = order
+    out = out.reshape(*pivots.shape[:-1], n)
+    return np.argsort(out, -1) if inverse else out
+
+
+@operation("pivot_orders", operands=("pivots",), family="linalg", forward=_orders, vjp=(NOT_DIFFERENTIABLE,),
+    attrs=("n", "inverse"),
+)  # fmt: skip
+def pivot_orders(pivots: Any, n: int, inverse: bool) -> Bound:
+    """Which row of A each row of L U is, or the inverse, for pivots that are traced."""
+    return Bound((pivots,), {"n": n, "inverse": inverse})
+
+
+del op_table["pivot_orders"]  # only functions of pivots call it
+
+
+def _rows(pivots: Tensor, n: int, inverse: bool = False) -> Any:
+    """Return which row of A each row of L U is, or the inverse; a tensor where the pivots are traced, else an array.
 
     Raises
     ------
     RuntimeError
         If a pivot is the number of no row.
     """
-    flat = as_list(pivots[..., None])[..., 0].tolist()
-    if pivots.shape[-1] > n or any(own and not (min(own) >= 1 and max(own) <= n) for own in flat):
+    if pivots.shape[-1] > n or not are_within(pivots, 1, n + 1):
+        own = np.asarray(raw_data(pivots))
         raise RuntimeError(
-            f"LU_pivots should be at most {n} numbers from 1 to {n}, the rows of the matrix; got {pivots.shape[-1]} "
-            f"from {pivots.min(initial=n)} to {pivots.max(initial=0)}: pass those of lu_factor()"
+            f"LU_pivots should be at most {n} numbers from 1 to {n}, the rows of the matrix; got {own.shape[-1]} "
+            f"from {own.min(initial=n)} to {own.max(initial=0)}: pass those of lu_factor()"
         )
-    out = np.empty((len(flat), n), np.int64)
-    for place, own in enumerate(flat):
-        order = list(range(n))
-        for row, other in enumerate(own):
-            order[row], order[other - 1] = order[other - 1], order[row]
-        out[place] = order
-    return out.reshape(*pivots.shape[:-1], n)
+    return pivot_orders(pivots, n, inverse) if pivots.is_traced else _orders(pivots.numpy(), n, inverse)
 
 
-def permutations(pivots: Any, n: int, dtype: Any) -> Any:
+def permutations(pivots: Tensor, n: int, dtype: Any) -> Tensor:
     """Return the permutation matrices P of A = P L U."""
-    out = np.zeros((*pivots.shape[:-1], n, n), dtype)
-    np.put_along_axis(out, _orders(pivots, n)[..., None, :], 1, -2)
-    return out
+    found: Tensor = xp.cast(xp.unsqueeze(_rows(pivots, n), -2) == np.arange(n)[:, None], dtype)
+    return found
 
 
-def permuted(pivots: Any, x: Any, back: bool = False) -> Any:
+def permuted(pivots: Tensor, x: Any, back: bool = False) -> Any:
     """Return P X, or P^H X, for the permutation matrices P of A = P L U."""
-    orders = _orders(pivots, x.shape[-2])
-    rows = orders if back else np.argsort(orders, -1)
+    rows = _rows(pivots, x.shape[-2], not back)
     if rows.ndim == 1 and x.ndim == 2:
         return x[rows]
     batch = np.broadcast_shapes(rows.shape[:-1], x.shape[:-2])
     x = x if x.shape[:-2] == batch else xp.expand(x, (*batch, *x.shape[-2:]))
-    return xp.gather(x, -2, np.ascontiguousarray(np.broadcast_to(rows[..., None], x.shape)))
+    return xp.take_along(x, xp.expand(xp.unsqueeze(rows, -1), x.shape), x.ndim - 2)
 
 
 def _rule(ct: Any, out: Any, pivots: Any, pivot: bool) -> tuple[Any]:
@@ -145,7 +165,7 @@ def _rule(ct: Any, out: Any, pivots: Any, pivot: bool) -> tuple[Any]:
     if n > m:
         rest = xp.solve_triangular(l_adjoint, of_u[..., k:], upper=True, unitriangular=True)
         found = xp.cat([found, rest], -1)
-    return (permuted(pivots.numpy(), found) if pivot else found,)
+    return (permuted(pivots, found) if pivot else found,)
 
 
 @decomposition(
@@ -303,5 +323,5 @@ def lu(A: Any, *, pivot: bool = True) -> LU:
     """
     packed, pivots, _ = lu_factor_ex(matrices("linalg.lu", "A", A, 1), pivot=pivot)
     left, right = factors_of(packed)
-    order = permutations(pivots.numpy(), packed.shape[-2], packed.dtype) if pivot else np.empty(0, packed.dtype)
-    return _parts(from_array(order), left, right)
+    order = permutations(pivots, packed.shape[-2], packed.dtype) if pivot else from_array(np.empty(0, packed.dtype))
+    return _parts(order, left, right)

@@ -68,8 +68,8 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
         )
     nothing = np.empty(0, packed.dtype)
     left, right = factors_of(packed) if unpack_data else (from_array(nothing), from_array(nothing))
-    order = permutations(pivots.numpy(), packed.shape[-2], packed.dtype) if unpack_pivots else nothing
-    return LU(from_array(order), left, right)
+    order = permutations(pivots, packed.shape[-2], packed.dtype) if unpack_pivots else from_array(nothing)
+    return LU(order, left, right)
 
 
 def solve_with_factors(lu: Any, b: Any, left: bool = True, adjoint: bool = False) -> Any:
@@ -120,7 +120,7 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     """
     packed, b = matrices("linalg.lu_solve", "LU", LU, 1), matrices("linalg.lu_solve", "B", B, 3)
     check_alike("linalg.lu_solve", packed, b, "LU and B")
-    exchanges = as_operand(pivots, "linalg.lu_solve", "pivots", 2).numpy()
+    exchanges = as_operand(pivots, "linalg.lu_solve", "pivots", 2)
     if exchanges.dtype != np.int32:
         raise RuntimeError(
             f"linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32, got {exchanges.dtype}"

@@ -211,6 +211,21 @@ def eigenvalues(a: Any) -> Any:
     return tg.linalg.eigvalsh(a + a.T) + tg.linalg.svdvals(a)
 
 
+@case(PROGRAM, BOTH)
+def solutions_with_lu_factors(a: Any, x: Any) -> Any:
+    factors, pivots = tg.linalg.lu_factor(a.flip(0))
+    p, lower, upper = tg.lu_unpack(factors, pivots)
+    return tg.linalg.lu_solve(factors, pivots, x[:, None]) + p @ lower @ upper @ x[:, None]
+
+
+@case(PROGRAM, BOTH)
+def lu_factors_of_a_batch(a: Any, x: Any) -> Any:
+    batch = tg.stack([a, a.flip(0)])
+    p, lower, upper = tg.linalg.lu(batch)
+    packed, pivots = tg.linalg.lu_factor(batch)
+    return p @ lower + upper * x + tg.linalg.lu_solve(packed, pivots, a.expand(2, 3, 3), adjoint=True)
+
+
 # ---- Modules and losses
 
 
