@@ -159,6 +159,8 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Min
     --------
     >>> import tapegrad as tg
     >>> tg.aminmax(tg.tensor([3.0, 1.0, 2.0]))
-    MinMax(min=tensor(1.), max=tensor(3.))
+    tapegrad.return_types.aminmax(
+    min=tensor(1.),
+    max=tensor(3.))
     """
     return _aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim))
