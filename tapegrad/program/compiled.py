@@ -26,6 +26,7 @@ from tapegrad.program.names import Names
 from tapegrad.program.numpy_random import noticed_draws
 from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
+from tapegrad.program.recorded_calls import RecordedCall
 from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
@@ -69,6 +70,7 @@ class Compiled:
         self.function = function
         _dispatches.add(self._dispatch)
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
+        self._recorded: list[RecordedCall] = []
         self._refused: list[Runner] = []  # for `explain`
 
     def __getattr__(self, name: str) -> Any:
@@ -92,6 +94,10 @@ class Compiled:
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function with arguments that the compiled entry does not serve."""
+        for call_recorded in self._recorded if modes.is_grad_enabled() else ():
+            result = call_recorded(args, kwargs)
+            if result is not None:
+                return result[0]
         is_flat = not kwargs and not any(isinstance(arg, (tuple, list, dict)) for arg in args)
         leaves = list(args) if is_flat else flatten((args, kwargs))
         if any(leaf.__class__ is Traced for leaf in leaves):
@@ -127,8 +133,7 @@ class Compiled:
         if found is None:
             return self._called_itself(*call, has_arrays)
         version, outputs = found
-        if not any(wanted):  # the compiled entry does not record
-            self._serve(version, args, kwargs, leaves)
+        self._serve(version, args, kwargs, leaves, wanted)
         return version.result(outputs, has_arrays)
 
     def _version(
@@ -158,42 +163,57 @@ class Compiled:
             return None
         return version, outputs
 
-    def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
-        """Let the compiled entry call a version first, if it knows the classes of arguments and containers."""
+    def _serve(
+        self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any],
+        wanted: Sequence[bool],
+    ) -> None:  # fmt: skip
+        """Let compiled code call a version first, if it knows the classes of arguments and containers."""
         if version.run.code is None or not version.outside.is_served or version.new_leaves:
             return
+        is_recorded = any(wanted) or (modes.is_grad_enabled() and version.outside.wants_gradients)
+        if is_recorded and not version.outside.is_only_read:
+            return
         layouts = [version.program.layouts[number] for number in version.program.inputs]
-        wanted, kinds, count = list(leaves), [], 0
+        filled = list(leaves)
+        kinds: list[type] = []
+        places: list[int] = []
         for place, leaf in enumerate(leaves):
             if isinstance(leaf, _VALUES):
-                kind = argument_kind(leaf, layouts[count])
+                number = len(kinds)
+                kind = argument_kind(leaf, layouts[number])
                 if kind is None:
                     return
-                wanted[place] = Input(kind, layouts[count])
+                filled[place] = Input(kind, layouts[number].tracked if wanted[number] else layouts[number])
                 kinds.append(kind)
-                count += 1
-        variant = version.variants.get(tuple(kinds))
+                places.append(place)
+        has_arrays = bool(kinds) and not any(issubclass(kind, Tensor) for kind in kinds)
+        variant = version.variants.get((is_recorded, *kinds))
         if variant is None:
             result = flatten(version.tree)
             for number, place in enumerate(version.places):
                 result[place] = Output(number)
-            arguments, keywords = rebuild((args, kwargs), wanted)
+            arguments, keywords = rebuild((args, kwargs), filled)
             first = len(arguments) + len(keywords)
-            captured, changes = prepared(version.outside, version.program, count, first)
+            captured, changes = prepared(version.outside, version.program, len(kinds), first, is_recorded=is_recorded)
             try:
                 variant = version.run.variant(
                     arguments,
                     keywords=keywords,
-                    result=rebuild(version.tree, result),
+                    result=None if is_recorded else rebuild(version.tree, result),
                     captured=captured,
                     changes=changes,
-                    as_tensors=not kinds or any(issubclass(kind, Tensor) for kind in kinds),
+                    as_tensors=is_recorded or not has_arrays,
                 )
             except TypeError:  # a container that compiled code does not know
                 return
-            version.variants[tuple(kinds)] = variant
-        others = [own for own in self._dispatch.variants if own is not variant]
-        self._dispatch.variants = (variant, *others[: LIMIT - 1])
+            version.variants[is_recorded, *kinds] = variant
+            if is_recorded:
+                call = RecordedCall(version, variant, places, has_arrays)
+                _dispatches.add(call.dispatch)
+                self._recorded = [call, *self._recorded[: LIMIT - 1]]
+        if not is_recorded:
+            others = [own for own in self._dispatch.variants if own is not variant]
+            self._dispatch.variants = (variant, *others[: LIMIT - 1])
 
     def _called_itself(
         self, tree: Any, leaves: list[Any], places: Sequence[int], inputs: Sequence[Tensor], has_arrays: bool

@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.autograd.backward import grad
 from tapegrad.autograd.function import Function
 from tapegrad.autograd.roots import zeros_of
-from tapegrad.modes import enable_grad
+from tapegrad.modes import enable_grad, interceptor, is_grad_enabled
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.limits import limited
 from tapegrad.program.program import Program
@@ -29,12 +29,10 @@ class CompiledFunction(Function):
     """A call of a program; in PyTorch, its node is called `CompiledFunctionBackward`."""
 
     @staticmethod
-    def forward(ctx: Any, program: Program, run: Runner, guards: list[Any], *inputs: Tensor) -> Any:
-        """Run the program."""
+    def forward(ctx: Any, program: Program, run: Runner, outputs: Sequence[Tensor], *inputs: Tensor) -> Any:
+        """Keep the inputs of a program, whose outputs are known."""
         ctx.program = program
         ctx.save_for_backward(*inputs)
-        arrays, guards[:] = run([own._data for own in inputs])
-        outputs = [constant(array, layout_of(array)) for array in map(np.asarray, arrays)]
         fixed = run.fixed(ctx.needs_input_grad[3:])
         if fixed:
             ctx.mark_non_differentiable(*[outputs[place] for place in fixed])
@@ -48,11 +46,19 @@ class CompiledFunction(Function):
         return (None, None, None, *[next(gradients) if is_wanted else None for is_wanted in wanted])
 
 
-def differentiable(program: Program, run: Runner, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Any]]:
-    """Return the outputs of a program, recorded as one operation, and the values of its guards."""
-    guards: list[Any] = []
-    outputs = CompiledFunction.apply(program, run, guards, *inputs)
-    return [outputs] if isinstance(outputs, Tensor) else list(outputs), guards
+def recorded(program: Program, run: Runner, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return the outputs of a program, recorded as one operation."""
+    found = CompiledFunction.apply(program, run, outputs, *inputs)
+    return [found] if isinstance(found, Tensor) else list(found)
+
+
+def differentiable(program: Program, run: Runner, inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], Sequence[Any]]:
+    """Return the outputs of a program, recorded as one operation if that is wanted, and the values of its guards."""
+    arrays, guards = run([own._data for own in inputs])
+    outputs = [constant(array, layout_of(array)) for array in map(np.asarray, arrays)]
+    if not is_grad_enabled() and interceptor() is None:
+        return outputs, guards
+    return recorded(program, run, outputs, inputs), guards
 
 
 def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -116,6 +116,16 @@ class Outside:
         return bool(self.written or self.new_grads or self.cleared)
 
     @property
+    def is_only_read(self) -> bool:
+        """Whether a program takes tensors alone, and changes nothing."""
+        return not self.has_effects and not self.is_step and all(isinstance(own, Tensor) for own in self.sources)
+
+    @property
+    def wants_gradients(self) -> bool:
+        """Whether tensors from outside want a gradient, which the program itself does not compute."""
+        return not self.is_step and any(isinstance(own, Tensor) and own.requires_grad for own in self.sources)
+
+    @property
     def is_served(self) -> bool:
         """Whether compiled code can do it: not what is done to arguments, or to gradients as they were."""
         changed = [*self.written, *[own.tensor for own in self.new_grads], *self.cleared]

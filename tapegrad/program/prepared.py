@@ -18,7 +18,7 @@ from tapegrad.tensor import Tensor, from_array
 
 
 def prepared(
-    outside: Outside, program: Program, n_inputs: int, first: int
+    outside: Outside, program: Program, n_inputs: int, first: int, *, is_recorded: bool = False
 ) -> tuple[list[tuple[Tensor, Layout]], Changes | None]:
     """Return tensors that are inputs behind the arguments, with their layouts, and what a call changes.
 
@@ -30,6 +30,8 @@ def prepared(
         How many inputs the arguments are.
     first : int
         The number of the first value behind them.
+    is_recorded : bool
+        Whether the call is recorded: then tensors may want a gradient.
     """
     layouts = [program.layouts[number] for number in program.inputs]
     fresh: list[tuple[Any, Drawn | Read]] = []
@@ -49,8 +51,9 @@ def prepared(
             place_of[id(own)] = len(tensors)
             tensors.append(own)
             layouts.append(contiguous_layout(own.shape, own.dtype))
+    may_want = outside.is_step or is_recorded
     captured = [
-        (own, layout.tracked if outside.is_step and own.requires_grad else layout)
+        (own, layout.tracked if may_want and own.requires_grad else layout)
         for own, layout in zip(tensors, layouts[n_inputs:], strict=True)
     ]
     checks: list[Callable[[], bool]] = [

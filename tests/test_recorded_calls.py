@@ -1,0 +1,166 @@
+"""Compiled functions in code that records: their results want a gradient, as those of the functions do."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.program import recorded_calls
+
+DATA = np.array([[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]])
+
+
+def net() -> Any:
+    tg.manual_seed(0)
+    return tg.nn.Sequential(tg.nn.Linear(3, 4), tg.nn.Tanh(), tg.nn.Linear(4, 1)).double()
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether compiled code served each call that came to it."""
+    found: list[bool] = []
+    call = recorded_calls.RecordedCall.__call__
+
+    def noted(self: Any, args: Any, kwargs: Any) -> Any:
+        result = call(self, args, kwargs)
+        found.append(result is not None)
+        return result
+
+    monkeypatch.setattr(recorded_calls.RecordedCall, "__call__", noted)
+    return found
+
+
+def gradients(function: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> list[Any]:
+    module.zero_grad()
+    loss = function(*args, **kwargs)
+    loss.backward()
+    return [loss.item(), *[own.grad.numpy().copy() for own in module.parameters()]]
+
+
+@pytest.mark.parametrize("data", [DATA, tg.tensor(DATA)], ids=["array", "tensor"])
+def test_a_network_is_trained(served: list[bool], data: Any) -> None:
+    """As PyTorch's users compile: the network alone, with the loss and the step outside."""
+    losses = []
+    for compiled in (False, True):
+        module = net()
+        model = tg.compile(module) if compiled else module
+        optimizer = tg.optim.SGD(module.parameters(), lr=0.1)
+        own = []
+        for _ in range(6):
+            optimizer.zero_grad()
+            ((model(data) - 1.0) ** 2).mean().backward()
+            optimizer.step()
+            own.append(model(data).sum().item())
+        losses.append(own)
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-12)
+    assert served == [True] * 11
+
+
+def test_arguments_that_want_a_gradient(served: list[bool]) -> None:
+    x, y = (tg.tensor(DATA, requires_grad=True) for _ in range(2))
+    function = tg.compile(lambda pair, scale, *, more: (pair[0] * pair[1].sin() * scale + more["z"]).sum())
+    for _ in range(3):
+        out = function((x, y), 2.0, more={"z": DATA})
+        x.grad = y.grad = None
+        out.backward()
+        np.testing.assert_allclose(x.grad, 2.0 * np.sin(DATA))
+        np.testing.assert_allclose(y.grad, 2.0 * DATA * np.cos(DATA))
+    assert served == [True, True]
+
+
+def test_derivatives_of_second_order(served: list[bool]) -> None:
+    x = tg.tensor(DATA, requires_grad=True)
+    function = tg.compile(lambda x: (x**3).sum())
+    for _ in range(3):
+        (first,) = tg.autograd.grad(function(x), x, create_graph=True)
+        (second,) = tg.autograd.grad(first.sum(), x)
+        np.testing.assert_allclose(second, 6 * DATA)
+    assert served == [True, True]
+
+
+def test_results_without_a_gradient(served: list[bool]) -> None:
+    x = tg.tensor(DATA, requires_grad=True)
+    function = tg.compile(lambda x: {"values": x * 2, "places": x.argmax(1), "name": "two"})
+    for _ in range(2):
+        out = function(x)
+        assert out["values"].requires_grad
+        assert not out["places"].requires_grad
+        assert out["name"] == "two"
+        assert out["places"].tolist() == [2, 0]
+    assert served == [True]
+
+
+def test_what_changes_between_calls(served: list[bool]) -> None:
+    module = net()
+    model = tg.compile(lambda x: (module(x) ** 2).sum())
+    x = tg.tensor(DATA)
+
+    def check() -> None:
+        assert_same(gradients(model, module, x), gradients(lambda x: (module(x) ** 2).sum(), module, x))
+
+    for _ in range(2):
+        check()
+    with tg.no_grad():  # other numbers
+        module[0].weight.mul_(2.0)
+    check()
+    module[0].weight = tg.nn.Parameter(tg.ones(4, 3, dtype=tg.float64))  # another tensor
+    for _ in range(2):
+        check()
+    module[0].bias.requires_grad_(False)
+    module.zero_grad()
+    model(x).backward()
+    assert module[0].bias.grad is None
+    assert module[0].weight.grad is not None
+    with tg.no_grad():
+        assert not model(x).requires_grad
+    with tg.inference_mode():
+        assert not model(x).requires_grad
+    assert True in served
+
+
+def assert_same(own: list[Any], expected: list[Any]) -> None:
+    for one, two in zip(own, expected, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+def test_branches(served: list[bool]) -> None:
+    function = tg.compile(lambda x: x.sum() * 2 if x.sum() > 0 else x.prod())
+    for sign in (1.0, 1.0, -1.0, -1.0, 1.0):
+        x = tg.tensor([sign, 2 * sign], requires_grad=True)
+        function(x).backward()
+        np.testing.assert_allclose(x.grad, [2.0, 2.0] if sign > 0 else [-2.0, -1.0])
+    assert False in served
+
+
+def test_a_graph_is_consumed_once_and_versions_are_checked(served: list[bool]) -> None:
+    x = tg.tensor(DATA, requires_grad=True)
+    function = tg.compile(lambda x: (x * x).sum())
+    for _ in range(2):
+        out = function(x)
+    out.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        out.backward()
+    y = x * 1.0
+    out = function(y)
+    y.mul_(2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.backward()
+    assert served == [True, True]
+
+
+def test_inputs_die_with_the_results(served: list[bool]) -> None:
+    function = tg.compile(lambda x: (x * x).sum())
+    x = tg.tensor(DATA, requires_grad=True)
+    function(x)
+    out = function(x)
+    dead = weakref.ref(x)
+    del x, out
+    gc.collect()
+    assert dead() is None
+    assert served == [True]
