@@ -25,10 +25,10 @@ NOT_DRAWN = {
     "take_along", "put_along", "class_loss", "class_margins", "prod", "cumsum", "im2col", "col2im", "conv2d",
     "conv2d_biased", "conv2d_transposed", "inv", "solve", "eigh",
     "resampled", "pooled", "resized", "fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn",
-    # They jump, or have a kink where operands are equal; `lerp` takes one dtype.
+    # They jump, or have a kink where operands are equal, or have no slope at a width of 0; `lerp` takes one dtype.
     "floor", "ceil", "trunc", "frac", "round", "remainder", "fmod", "floor_divide", "trunc_divide", "heaviside",
     "nextafter", "copysign", "fmax", "fmin", "nan_to_num", "lerp", "threshold", "hardshrink", "softshrink",
-    "signbit", "sign", "isreal",
+    "signbit", "sign", "isreal", "voigt_profile",
     # They are wild, or their operands are targets, probabilities, indices, or rows of a certain length.
     "gamma", "lgamma", "digamma", "polygamma", "zeta", "beta", "betaln", "gammainc", "gammaincc", "erfinv", "ndtri",
     "y0", "y1", "k0", "k1", "k0e", "k1e", "i0", "i1", "bessel_j2", "bessel_i2", "bessel_i2e", "entr", "xlogy", "root",
