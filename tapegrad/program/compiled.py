@@ -26,7 +26,7 @@ from tapegrad.program.names import Names
 from tapegrad.program.numpy_random import noticed_draws
 from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
-from tapegrad.program.recorded_calls import RecordedCall
+from tapegrad.program.recorded_calls import MarkedCall, RecordedCall, is_marking, marked
 from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
@@ -68,7 +68,8 @@ class Compiled:
         names = functools.WRAPPER_UPDATES if isinstance(function, types.FunctionType) else ()  # not of modules
         functools.update_wrapper(self, function, updated=names)  # type: ignore[arg-type]  # `__call__` stands in its class
         self.function = function
-        _dispatches.add(self._dispatch)
+        self._marked = MarkedCall()
+        _dispatches.update((self._dispatch, self._marked.dispatch))
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._recorded: list[RecordedCall] = []
         self._refused: list[Runner] = []  # for `explain`
@@ -93,11 +94,13 @@ class Compiled:
         return self if instance is None else types.MethodType(function, instance)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function with arguments that the compiled entry does not serve."""
-        for call_recorded in self._recorded if modes.is_grad_enabled() else ():
-            result = call_recorded(args, kwargs)
-            if result is not None:
-                return result[0]
+        """Call the function in a way in which the compiled entry does not serve it."""
+        is_marked = is_marking()
+        others = [self._marked] if is_marked else self._recorded if modes.is_grad_enabled() else ()
+        for other in others:
+            served = other(args, kwargs)
+            if served is not None:
+                return served[0]
         is_flat = not kwargs and not any(isinstance(arg, (tuple, list, dict)) for arg in args)
         leaves = list(args) if is_flat else flatten((args, kwargs))
         if any(leaf.__class__ is Traced for leaf in leaves):
@@ -134,7 +137,8 @@ class Compiled:
             return self._called_itself(*call, has_arrays)
         version, outputs = found
         self._serve(version, args, kwargs, leaves, wanted)
-        return version.result(outputs, has_arrays)
+        result = version.result(outputs, has_arrays)
+        return marked(result, leaves) if is_marked else result
 
     def _version(
         self, key: Any, versions: list[Version], call: tuple[Any, Any, Any, Any], wanted: Sequence[bool]
@@ -213,7 +217,7 @@ class Compiled:
                 self._recorded = [call, *self._recorded[: LIMIT - 1]]
         if not is_recorded:
             others = [own for own in self._dispatch.variants if own is not variant]
-            self._dispatch.variants = (variant, *others[: LIMIT - 1])
+            self._dispatch.variants = self._marked.dispatch.variants = (variant, *others[: LIMIT - 1])
 
     def _called_itself(
         self, tree: Any, leaves: list[Any], places: Sequence[int], inputs: Sequence[Tensor], has_arrays: bool

@@ -105,7 +105,7 @@ class Names:
                     classes.update({kind: set() for kind in type(value).__mro__ if kind not in classes})
                 has_fixed = _is_fixed(value)
                 left += [
-                    (name.value(), (*path, name) if is_held else (name,), has_fixed)
+                    (name.value(), (*path, name) if is_held else (name,), has_fixed or name.key == "__kwdefaults__")
                     for name, is_held in _names_in(value, words)
                 ]
             # Of classes, only methods and attributes are looked at that code names.
