@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.func.level import Argnums, Level, named_after
+from tapegrad.func.level import Argnums, Level, named_after, of_compiled
 from tapegrad.tensor import Tensor, from_array
 
 _API = "grad_and_value(f)(*args)"
@@ -32,6 +32,7 @@ def _gradients(
     return level.as_arguments(gradients), level.result(value), aux
 
 
+@of_compiled
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return the function that computes gradients of a function.
 
@@ -85,6 +86,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     return wrapper
 
 
+@of_compiled
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return the function that computes gradients of a function, and its value.
 
@@ -113,6 +115,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     return wrapper
 
 
+@of_compiled
 def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return the function that computes a function's value, and its gradients: `grad_and_value` in the other order.
 

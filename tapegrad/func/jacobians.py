@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.seeds import block, pull_units
-from tapegrad.func.level import Argnums, Level, check_floating, named_after, outputs_of
+from tapegrad.func.level import Argnums, Level, check_floating, named_after, of_compiled, outputs_of
 from tapegrad.func.products import Linear
 from tapegrad.func.trees import rebuild
 from tapegrad.ops.table import functions as ops
@@ -29,6 +29,7 @@ def _assembled(level: Level, output: Any, blocks: Sequence[Sequence[Tensor]]) ->
     return rebuild(output, of_outputs)
 
 
+@of_compiled
 def jacrev(
     func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
@@ -98,6 +99,7 @@ def jacrev(
     return wrapper
 
 
+@of_compiled
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
@@ -165,6 +167,7 @@ def _turned(output: Tensor, x: Tensor, columns: Tensor | None) -> Tensor:
     return block(output, x, ops.movedim(columns, 0, -1))
 
 
+@of_compiled
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Return the function that computes the Hessian of a function.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 Argnums = int | tuple[int, ...]
+F = TypeVar("F", bound=Callable[..., Any])
 _NO_ARRAYS: Final = [False]  # of a call of which one tensor is differentiated: a flag for each input
 
 
@@ -227,6 +228,17 @@ class Level:
         if not self.has_containers:
             return tuple(leaves)
         return rebuild(tuple(self.trees), leaves)
+
+
+def of_compiled(transform: F) -> F:
+    """Let what a transform makes of a compiled function be compiled as a whole, derivatives included."""
+
+    @functools.wraps(transform)
+    def transformed(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        own = getattr(type(func), "transformed_by", None)  # not that of the function of a method
+        return transform(func, *args, **kwargs) if own is None else own(func, transform, *args, **kwargs)
+
+    return cast(F, transformed)
 
 
 def named_after(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -72,6 +72,7 @@ class Compiled:
         _dispatches.update((self._dispatch, self._marked.dispatch))
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._recorded: list[RecordedCall] = []
+        self._transformed: dict[Any, Compiled] = {}
         self._refused: list[Runner] = []  # for `explain`
 
     def __getattr__(self, name: str) -> Any:
@@ -92,6 +93,13 @@ class Compiled:
         """Return a method, of a function that stands in a class."""
         function: Any = self
         return self if instance is None else types.MethodType(function, instance)
+
+    def transformed_by(self, transform: Callable[..., Any], *args: Any, **kwargs: Any) -> Compiled:
+        """Return what a transform of functions, as `func.grad`, makes of the function, compiled: the same each time."""
+        key = transform, str((args, kwargs))
+        if key not in self._transformed:
+            self._transformed[key] = Compiled(transform(self.function, *args, **kwargs), self._limit)
+        return self._transformed[key]
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function in a way in which the compiled entry does not serve it."""

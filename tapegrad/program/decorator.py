@@ -39,7 +39,7 @@ def compile(
     -------
     Compiled
         Called like the function. It returns arrays if all inputs are arrays or numbers, otherwise tensors, which can
-        be differentiated.
+        be differentiated. `tapegrad.func.grad` and its kin make compiled functions of it.
 
     Raises
     ------
