@@ -130,6 +130,20 @@ def assert_same(own: list[Any], expected: list[Any]) -> None:
         np.testing.assert_allclose(one, two, rtol=1e-12)
 
 
+def test_a_tensor_comes_back_behind_its_name(served: list[bool]) -> None:
+    """The gradient goes to the tensor that stands there in the call, not to the one before."""
+    first, second = (tg.tensor(DATA, requires_grad=True) for _ in range(2))
+    held = {"weight": first}
+    function = tg.compile(lambda x: (x * held["weight"]).sum())
+    for own in (first, first, second, first):
+        held["weight"], first.grad, second.grad = own, None, None
+        function(tg.tensor(DATA)).backward()
+        other = second if own is first else first
+        assert other.grad is None
+        np.testing.assert_allclose(own.grad, DATA)
+    assert served[-1]
+
+
 def test_branches(served: list[bool]) -> None:
     function = tg.compile(lambda x: x.sum() * 2 if x.sum() > 0 else x.prod())
     for sign in (1.0, 1.0, -1.0, -1.0, 1.0):

@@ -30,6 +30,7 @@ class RecordedCall:
 
     def __init__(self, version: Version, variant: Variant, places: Sequence[int], has_arrays: bool) -> None:
         self.version, self.places, self.has_arrays = version, places, has_arrays
+        self._captured = list(version.outside.sources)  # as the variant has them: others may stand there later
         self._entry: Callable[..., Any]
         self.dispatch: Dispatch
         self._entry, self.dispatch = make_entry(_not_served, (variant,))
@@ -37,15 +38,12 @@ class RecordedCall:
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
         """Return the result in a tuple; None if the variant does not serve the arguments."""
         outputs = self._entry(*args, **kwargs)
-        if outputs is None:
+        if outputs is NotImplemented:
             return None
         version, leaves = self.version, flatten((args, kwargs))
         inputs: list[Any] = [as_tensor(leaves[place]) for place in self.places]
-        inputs += version.outside.sources
+        inputs += self._captured
         return (version.result(recorded(version.program, version.run, outputs, inputs), self.has_arrays),)
-
-
-def _not_served(*args: Any, **kwargs: Any) -> None: ...
 
 
 class MarkedCall:
@@ -58,7 +56,7 @@ class MarkedCall:
     """
 
     def __init__(self) -> None:
-        self._entry, self.dispatch = make_entry(_not_marked)
+        self._entry, self.dispatch = make_entry(_not_served)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
         """Return the result in a tuple; None if no variant serves the arguments."""
@@ -67,7 +65,7 @@ class MarkedCall:
         return None if result is NotImplemented else (marked(result, flatten((args, kwargs))),)
 
 
-def _not_marked(*args: Any, **kwargs: Any) -> Any:
+def _not_served(*args: Any, **kwargs: Any) -> Any:
     return NotImplemented
 
 
