@@ -10,10 +10,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 opinfo = pytest.importorskip("tests.opinfo", reason="expecttest is not installed, which PyTorch's samples need")
 
 FEW = 2  # samples of a function and a dtype
-REFUSING = [
-    op for op in opinfo.op_db
-    if op.error_inputs_func and opinfo.ours(op) is not None and op.name not in opinfo.NOT_COMPARED
-]  # fmt: skip
+REFUSING = [op for op in opinfo.op_db if op.error_inputs_func and opinfo.ours(op) is not None]
 SHARED = [op for op in opinfo.infos() if opinfo.ours(op) is not None]
 
 
@@ -32,9 +29,30 @@ def test_all_samples(op: Any) -> None:
 
 @pytest.mark.parametrize("op", REFUSING, ids=opinfo.title)
 def test_errors(op: Any) -> None:
-    """What PyTorch refuses is refused, by an error of its type."""
+    """What PyTorch refuses is refused, by an error of its type that begins with its words."""
     found = list(opinfo.refusals(op, opinfo.ours(op)))
     assert not found, "\n".join(found)
+
+
+def test_errors_are_looked_at() -> None:
+    """A function that accepts all, or raises another type, or other words, is found."""
+    (op,) = [op for op in opinfo.op_db if op.name == "dot"]
+
+    def raising(error: Exception) -> Any:
+        def function(*args: Any) -> Any:
+            raise error
+
+        return function
+
+    wrong = [lambda *args: None, raising(TypeError("1D tensors expected, but got 1D")), raising(RuntimeError("no"))]
+    assert all(list(opinfo.refusals(op, function)) for function in wrong)
+    assert opinfo.first_words("torch.f(): Got [2, 3] of a size, not 4") == ["got", "of", "a"]
+
+
+def test_errors_of_what_is_not_here() -> None:
+    """Each function that PyTorch has error samples of exists here, or a reason is given."""
+    missing = {op.name for op in opinfo.op_db if op.error_inputs_func and opinfo.ours(op) is None}
+    assert missing == set(opinfo.NOT_HERE)
 
 
 def _compare(op: Any, most: int) -> None:

@@ -17,12 +17,12 @@ from tapegrad.ops.arithmetic import mul, relu, sub, where
 from tapegrad.ops.broadcasting import contiguous, unsqueeze
 from tapegrad.ops.gather import gather
 from tapegrad.ops.indexing import getitem
-from tapegrad.ops.losses import reduced
+from tapegrad.ops.losses import check_reduction, reduced
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.table.structural import operation
@@ -35,18 +35,23 @@ from tapegrad.tensor import Tensor, from_array
 def _rows(call: str, input: Any, target: Any, ndim_of_target: int) -> tuple[Tensor, np.ndarray, bool]:
     """Return scores with a row an item, the targets of all items, and whether there was one item without a row."""
     x, goal = as_operand(input, call, "input", 1), as_operand(target, call, "target", 2)
-    if goal.dtype.kind not in "iu":
-        raise RuntimeError(f"expected scalar type Long but found {goal.dtype}; {call}() takes class indices")
     is_single = x.ndim < 2
     rows = (1, x._layout.size) if is_single else x.shape
-    if x.ndim > 2 or (rows[1] == 0 and goal._layout.size):
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {x.shape}")
+    if x.ndim > 2 or rows[1] == 0:
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(x.shape)}"
+        )
     expected = rows[:ndim_of_target]
     given = goal.shape if not is_single else (1, goal._layout.size)[:ndim_of_target]
     if given != expected or goal._layout.size != np.prod(expected):
         raise RuntimeError(
-            f"inconsistent target size: {list(goal.shape)} for input of size: {list(x.shape)} in {call}()"
+            f"{call}: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+            f"Expected target size {list(expected)}, but got {list(goal.shape)}. Input has shape {list(x.shape)}."
+            if ndim_of_target == 1
+            else f"inconsistent target size: {list(goal.shape)} for input of size: {list(x.shape)} in {call}()"
         )
+    if goal.dtype.kind not in "iu":
+        raise RuntimeError(f"expected scalar type Long but found {goal.dtype}; {call}() takes class indices")
     array = np.array(goal._data, np.int64).reshape(expected)
     return reshape(x, rows) if is_single else x, array, is_single
 
@@ -208,12 +213,21 @@ def multi_margin_loss(
     >>> tg.nn.functional.multi_margin_loss(tg.tensor([[0.5, 0.25]]), tg.tensor([0]))
     tensor(0.3750)
     """
+    check_reduction("multi_margin_loss", reduction)
     if weight is None and p in (1, 2):
         losses = _by_kernel(input, target, p, margin, False)
         if losses is not None:
             return reduced("multi_margin_loss", losses, reduction)
     if p not in (1, 2):
         raise ValueError(f"only p == 1 and p == 2 supported; multi_margin_loss() got {p}")
+    given = None if weight is None else as_operand(weight, "multi_margin_loss", "weight", 5)
+    if given is not None and given.ndim != 1:
+        raise ValueError(f"weight must be one-dimensional; multi_margin_loss() got shape {list(given.shape)}")
+    expected = (1, *shape_of(input))[-1:]
+    if given is not None and given.shape != expected:
+        raise RuntimeError(
+            f"inconsistent weight size, expected {expected[0]} but got {list(given.shape)} in multi_margin_loss()"
+        )
     x, goal, is_single = _rows("multi_margin_loss", input, target, 1)
     n, classes = x.shape
     if goal.size and not (goal.min() >= 0 and goal.max() < classes):
@@ -222,10 +236,7 @@ def multi_margin_loss(
     is_other = np.ones((n, classes), bool)
     is_other[places, goal] = False
     factors = np.full((n, classes), 1 / max(classes, 1), x.dtype)
-    if weight is not None:
-        given = as_operand(weight, "multi_margin_loss", "weight", 5)
-        if given.shape != (classes,):
-            raise RuntimeError(f"inconsistent weight size: {list(given.shape)} for {classes} classes")
+    if given is not None:
         factors *= np.asarray(given._data)[goal][:, None]
     terms = _beyond(x, sub(unsqueeze(getitem(x, (places, goal)), 1), margin), is_other)
     loss = sum(mul(terms if p == 1 else mul(terms, terms), from_array(factors)), 1)
@@ -272,6 +283,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     >>> tg.nn.functional.multilabel_margin_loss(x, tg.tensor([[3, 0, -1, 1]]))
     tensor(0.8500)
     """
+    check_reduction("multilabel_margin_loss", reduction)
     losses = _by_kernel(input, target, 1, 1.0, True)
     if losses is not None:
         return reduced("multilabel_margin_loss", losses, reduction)

@@ -19,6 +19,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import bind_operands, check_broadcast, unary
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.promotion import no_numbers
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import operation
 from tapegrad.ops.transcendental import atan2, cos, sin
@@ -29,7 +30,8 @@ from tapegrad.tensor import Tensor
 _PI = math.pi
 
 
-def _check(layouts: tuple[Layout, ...]) -> None:
+def _check(layouts: tuple[Layout, ...], call: str = "complex", names: tuple[str, str] = ("real", "imag")) -> None:
+    no_numbers(call, *names)(layouts)
     first, second = (TORCH_NAMES.get(layout.dtype.name, layout.dtype.name) for layout in layouts)
     if any(layout.dtype.kind != "f" for layout in layouts):
         raise RuntimeError(
@@ -135,7 +137,7 @@ def polar(abs: Any, angle: Any) -> Tensor:
     tensor([2.+0.j])
     """
     size, turn = as_operand(abs, "polar", "abs", 1), as_operand(angle, "polar", "angle", 2)
-    _check((size._layout, turn._layout))
+    _check((size._layout, turn._layout), "polar", ("abs", "angle"))
     return complex(mul(size, cos(turn)), mul(size, sin(turn)))
 
 

@@ -217,7 +217,11 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Bound:
 
 
 def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
-    given = [as_operand(tensor, call, "tensors", 1) for tensor in tensors]
+    given = []
+    for number, tensor in enumerate(tensors):
+        if tensor is None:
+            raise TypeError(f"expected Tensor as element {number} in argument 0, but got NoneType in {call}()")
+        given.append(as_operand(tensor, call, "tensors", 1))
     if not given:
         if call == "cat":
             raise ValueError("cat(): expected a non-empty list of Tensors")

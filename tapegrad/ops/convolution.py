@@ -10,12 +10,20 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.computed import computed
-from tapegrad.kernels.convolution import Pair, Window, convolution_address, geometry_of, places
+from tapegrad.kernels.convolution import Window, convolution_address, geometry_of, places
 from tapegrad.kernels.elementwise import loop_step
 from tapegrad.kernels.rules import identity
 from tapegrad.kernels.shifted import shifted_address, shifted_geometry
 from tapegrad.kernels.sums import sum_step
 from tapegrad.ops.broadcasting import contiguous
+from tapegrad.ops.convolution_arguments import (
+    check_bias,
+    check_bias_dtype,
+    check_dims,
+    check_images,
+    check_size,
+    window_of,
+)
 from tapegrad.ops.patches import columns_of
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
@@ -127,7 +135,7 @@ def _oracle(
     x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
     """Return the convolution, one place of the kernels after the other."""
-    window = _window(w.shape[2:], stride, padding, dilation)
+    window = window_of(w.shape[2:], stride, padding, dilation)
     (kh, kw), (sh, sw), around, (dh, dw) = window
     padded = np.pad(x, ((0, 0),) * (x.ndim - 2) + around)
     rows, columns = places(x.shape[-2:], window)
@@ -245,9 +253,6 @@ def conv2d(
 xp.conv2d = xp.conv2d_biased = conv2d
 
 
-# Arguments ---------------------------------------------------------------------------------------------------------
-
-
 def _bind(operands: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: int) -> Bound:
     names = ("input", "weight", "bias")
     tensors = [
@@ -255,95 +260,12 @@ def _bind(operands: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, g
         for place, (value, name) in enumerate(zip(operands, names, strict=False), 1)
     ]
     x, w = tensors[:2]
-    _check(x, w, groups)
-    window = _window((w.shape[2], w.shape[3]), stride, padding, dilation)
-    _check_size(x.shape[-2], x.shape[-1], window)
-    if len(tensors) == 3:
-        _check_bias(x, w, tensors[2])
+    check_dims("conv2d", 2, x, w)
+    for b in tensors[2:]:
+        check_bias_dtype(x, b)
+    window = window_of((w.shape[2], w.shape[3]), stride, padding, dilation)
+    check_images(x, w, groups)
+    check_size(x.shape[-2], x.shape[-1], window)
+    for b in tensors[2:]:
+        check_bias(w, b)
     return Bound(tensors, {"window": window, "groups": groups})
-
-
-def _pair(name: str, value: Any, fits: Callable[[int], bool], message: str) -> Pair:
-    values = tuple(int(item) for item in value) if isinstance(value, (tuple, list)) else (int(value),) * 2
-    if len(values) == 1:
-        values *= 2
-    if len(values) != 2:
-        raise RuntimeError(
-            f"expected {name} to be a single integer value or a list of 2 values to match the convolution dimensions, "
-            f"but got {name}={list(values)}"
-        )
-    if not all(map(fits, values)):
-        raise RuntimeError(f"{message}; conv2d() got {name}={list(values)}")
-    return values[0], values[1]
-
-
-def _window(kernel: Pair, stride: Any, padding: Any, dilation: Any) -> Window:
-    steps = _pair("stride", stride, lambda n: n > 0, "non-positive stride is not supported")
-    dilations = _pair("dilation", dilation, lambda n: n > 0, "dilation should be greater than zero")
-    if isinstance(padding, str):
-        if padding not in ("valid", "same"):
-            raise RuntimeError(f"Invalid padding string: {padding!r}; use 'valid' or 'same'")
-        if padding == "same" and steps != (1, 1):
-            raise RuntimeError("padding='same' is not supported for strided convolutions")
-        totals = [d * (k - 1) if padding == "same" else 0 for k, d in zip(kernel, dilations, strict=True)]
-        rows, columns = ((total // 2, total - total // 2) for total in totals)
-    else:
-        rows, columns = (
-            (n, n) for n in _pair("padding", padding, lambda n: n >= 0, "negative padding is not supported")
-        )
-    return kernel, steps, (rows, columns), dilations
-
-
-def _check(x: Tensor, w: Tensor, groups: int) -> None:
-    """Raise PyTorch's errors unless images and kernels fit."""
-    if x.ndim not in (3, 4) or w.ndim != 4:
-        raise RuntimeError(
-            f"Expected 3D (unbatched) or 4D (batched) input to conv2d, and a 4D weight, but got input of size: "
-            f"{list(x.shape)} and weight of size: {list(w.shape)}"
-        )
-    if x.dtype != w.dtype:
-        raise RuntimeError(
-            f"expected scalar type {x.dtype} but found {w.dtype}; conv2d() does not promote: convert one"
-        )
-    if groups < 1 or w.shape[0] < groups or w.shape[0] % groups:
-        words = f"at least {groups}" if w.shape[0] < groups else f"divisible by {groups}"
-        raise RuntimeError(
-            f"Given groups={groups}, expected weight to be {words} at dimension 0, but got weight of "
-            f"size {list(w.shape)} instead"
-        )
-    if x.shape[-3] != w.shape[1] * groups:
-        raise RuntimeError(
-            f"Given groups={groups}, weight of size {list(w.shape)}, expected input{list(x.shape)} to have "
-            f"{w.shape[1] * groups} channels, but got {x.shape[-3]} channels instead"
-        )
-    if 0 in w.shape[2:]:
-        raise RuntimeError(
-            f"kernel size should be greater than zero, but got kernel_height: {w.shape[2]} kernel_width: {w.shape[3]}"
-        )
-
-
-def _check_bias(x: Tensor, w: Tensor, b: Tensor) -> None:
-    """Raise PyTorch's errors unless a bias fits."""
-    if b.dtype != x.dtype:
-        raise RuntimeError(f"Input type ({x.dtype}) and bias type ({b.dtype}) should be the same; convert one")
-    if b.shape != w.shape[:1]:
-        raise RuntimeError(
-            f"Given weight of size {list(w.shape)}, expected bias to be 1-dimensional with {w.shape[0]} elements, but "
-            f"got bias of size {list(b.shape)} instead"
-        )
-
-
-def _check_size(height: int, width: int, window: Window) -> None:
-    """Raise PyTorch's error unless the kernel has a place on a padded image."""
-    if 0 in (height, width):
-        raise RuntimeError(
-            f"Only zero batch or zero channel inputs are supported, but conv2d() got images of {height} x {width}"
-        )
-    kernel, _, padding, dilation = window
-    padded = [length + sum(around) for length, around in zip((height, width), padding, strict=True)]
-    extent = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
-    if any(own > length for own, length in zip(extent, padded, strict=True)):
-        raise RuntimeError(
-            f"Calculated padded input size per channel: ({padded[0]} x {padded[1]}). Kernel size: ({extent[0]} x "
-            f"{extent[1]}). Kernel size can't be greater than actual input size"
-        )

@@ -10,9 +10,11 @@ import numpy as np
 
 from tapegrad.kernels.convolution import Window
 from tapegrad.ops.convolution import conv2d
+from tapegrad.ops.convolution_arguments import check_bias_dtype, check_dims, check_groups, window_numbers
 from tapegrad.ops.fill import zeros
 from tapegrad.ops.patches import col2im
-from tapegrad.ops.pooling import input_of, numbers
+from tapegrad.ops.pool_arguments import numbers
+from tapegrad.ops.pooling import input_of
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect_as
 from tapegrad.ops.table.op import Sample, op_table, xp
@@ -106,29 +108,26 @@ def _doc(name: str, n: int, transposed: bool) -> str:
 
 def _operands(name: str, n: int, input: Any, weight: Any) -> tuple[Tensor, Tensor]:
     x, w = as_operand(input, name, "input", 1), as_operand(weight, name, "weight", 2)
-    if x.ndim not in (n + 1, n + 2) or w.ndim != n + 2:
-        raise RuntimeError(
-            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, and a {n + 2}D weight, but got "
-            f"input of size: {list(x.shape)} and weight of size: {list(w.shape)}"
-        )
+    check_dims(name, n, x, w)
     return x, w
 
 
 def _conv1d(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    (s,), (d,) = numbers("conv1d", "stride", stride, 1), numbers("conv1d", "dilation", dilation, 1)
-    pads: Any = padding if isinstance(padding, str) else (0, *numbers("conv1d", "padding", padding, 1))
+    (s,), (d,) = (window_numbers("conv1d", *pair, 1) for pair in (("stride", stride), ("dilation", dilation)))
+    pads: Any = padding if isinstance(padding, str) else (0, *window_numbers("conv1d", "padding", padding, 1))
     return _of_signals(conv2d(xp.unsqueeze(x, -2), xp.unsqueeze(w, -2), bias, (1, s), pads, (1, d), groups), -2)
 
 
 def _conv3d(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """Make the depth of the kernels a part of their channels: one convolution of images for all depths."""
-    s, d = numbers("conv3d", "stride", stride, 3), numbers("conv3d", "dilation", dilation, 3)
+    s, d = (window_numbers("conv3d", *pair, 3) for pair in (("stride", stride), ("dilation", dilation)))
+    check_groups("conv3d", w, groups)
     n, c, depth, *size = x.shape
     kernel = w.shape[2]
     before = behind = 0
     pads: Any = padding
     if not isinstance(padding, str):
-        first, *pads = numbers("conv3d", "padding", padding, 3)
+        first, *pads = window_numbers("conv3d", "padding", padding, 3)
         before = behind = first
     elif padding == "same":
         if s != (1, 1, 1):
@@ -156,7 +155,7 @@ def _transposed(
 ) -> Any:
     """Return the transposed convolution without bias, by that of images."""
     s, p, d = (
-        numbers(name, key, value, n)
+        window_numbers(name, key, value, n)
         for key, value in (("stride", stride), ("padding", padding), ("dilation", dilation))
     )
     more = numbers(name, "output_padding", extra, n)
@@ -165,15 +164,11 @@ def _transposed(
             raise RuntimeError(
                 f"output padding must be smaller than either stride or dilation, but got output_padding {list(more)}"
             )
-    if w.shape[0] < groups:
-        raise RuntimeError(
-            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
-            f"{list(w.shape)} instead"
-        )
-    if x.shape[1] != w.shape[0] or groups < 1 or w.shape[0] % groups:
+    check_groups(name, w, groups)
+    if x.shape[1] != w.shape[0]:
         raise RuntimeError(
             f"Given transposed=1, weight of size {list(w.shape)}, expected input{list(x.shape)} to have {w.shape[0]} "
-            f"channels, in {groups} groups, but got {x.shape[1]} channels instead"
+            f"channels, but got {x.shape[1]} channels instead"
         )
     kernel, space = w.shape[2:], x.shape[2:]
     full = [(m - 1) * one + step * (k - 1) + 1 for m, one, step, k in zip(space, s, d, kernel, strict=True)]
@@ -278,6 +273,8 @@ def _convolution(n: int, compute: Callable[..., Any]) -> None:
         groups: int = 1,
     ) -> Tensor:
         x, w = _operands(name, n, input, weight)
+        if bias is not None:
+            check_bias_dtype(x, as_operand(bias, name, "bias", 3))
         batch = x if x.ndim == n + 2 else xp.unsqueeze(x, 0)
         found: Tensor = compute(batch, w, bias, stride, padding, dilation, groups)
         return found if batch is x else found[0]

@@ -79,6 +79,8 @@ def multinomial(
         raise RuntimeError(
             f"multinomial only supports floating-point dtypes for input, got: {TORCH_NAMES[x.dtype.name]}"
         )
+    if x.shape[-1] > 2**24:
+        raise RuntimeError(f"number of categories cannot exceed 2^24; multinomial() got {x.shape[-1]}")
     if num_samples <= 0:
         raise RuntimeError(f"cannot sample n_sample <= 0 samples; multinomial() got num_samples={num_samples}")
     if not replacement and num_samples > x.shape[-1]:
@@ -90,7 +92,10 @@ def multinomial(
         return _multinomial_traced(x.detach(), num_samples, replacement, generator)
     weights = np.asarray(x._data, np.float64).reshape(-1, x.shape[-1])
     if not np.all(np.isfinite(weights) & (weights >= 0)):
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0; see multinomial()")
+        if not replacement or num_samples == 1:
+            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0; see multinomial()")
+        what = "< 0" if np.any(weights < 0) else "= infinity or NaN"
+        raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {what}) in multinomial()")
     if weights.size and not np.all(weights.sum(-1) > 0):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0); see multinomial()")
     rng, shape = numpy_generator(generator), (*x.shape[:-1], num_samples)

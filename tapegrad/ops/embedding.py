@@ -18,6 +18,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.index_values import are_within
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.table.structural import one_dim
 from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
@@ -78,7 +79,7 @@ def embedding(
     """
     table, chosen = as_operand(weight, "embedding", "weight", 2), indices_of("embedding", input, "input", 1)
     if table.ndim != 2:
-        raise RuntimeError(f"embedding(): 'weight' must be 2-D; its shape is {list(table.shape)}")
+        raise RuntimeError(f"'weight' must be 2-D; embedding() got one of shape {list(table.shape)}")
     rows = table.shape[0]
     if not are_within(chosen, 0, rows):
         raise IndexError(f"index out of range in self: embedding() has {rows} rows")
@@ -163,4 +164,12 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Min
     min=tensor(1.),
     max=tensor(3.))
     """
-    return _aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim))
+    x = as_operand(input, "aminmax", "input", 1)
+    if not x._layout.size and dim is None:
+        raise RuntimeError(
+            f"aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity; its input "
+            f"has shape {list(x.shape)}"
+        )
+    if x.ndim and dim is not None and x.shape[place := one_dim("aminmax", x.ndim, dim)] == 0:
+        raise IndexError(f"aminmax: Expected reduction dim {place} to have non-zero size; got shape {list(x.shape)}")
+    return _aminmax(amin(x, dim, keepdim), amax(x, dim, keepdim))

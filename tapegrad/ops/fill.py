@@ -214,8 +214,9 @@ def eye(
     tensor([[1., 0.],
             [0., 1.]])
     """
-    if n < 0 or (m is not None and m < 0):
-        raise RuntimeError(f"n and m must be greater or equal to 0, got eye({n}, {m})")
+    for name, count in (("n", n), ("m", m)):
+        if count is not None and count < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {count}: eye({n}, {m})")
     return made(np.eye(n, m, dtype=dtype_or_default(dtype)), requires_grad, device)
 
 

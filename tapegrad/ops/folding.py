@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.patches import col2im, im2col
-from tapegrad.ops.pooling import numbers
+from tapegrad.ops.pool_arguments import numbers
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand

@@ -14,7 +14,8 @@ from tapegrad.kernels.windows import geometry_of_random_windows, random_windows_
 from tapegrad.ops.casts import cast
 from tapegrad.ops.max_pooling import ValuesIndices, forward_of_chosen, rule_of_chosen, step_of_chosen
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.pooling import images, numbers, pool_doc, publish_composite
+from tapegrad.ops.pool_arguments import images, numbers
+from tapegrad.ops.pooling import pool_doc, publish_composite
 from tapegrad.ops.random import rand
 from tapegrad.ops.table.composites import first_of_several
 from tapegrad.ops.table.gateway import as_operand, connect_as

@@ -234,10 +234,9 @@ def one_number(call: str, x: Tensor, value: Any, position: int = 4) -> Tensor:
             f"{call}_ only supports a 0-dimensional value tensor, but got tensor with {given.ndim} dimension(s)."
         )
     if given.dtype.kind == "c" and x.dtype.kind != "c":
-        raise RuntimeError(
-            f"{call}_(): value cannot be converted to type {x.dtype} without overflow: Converting complex Scalar to "
-            f"non-complex type is not supported"
-        )
+        if call == "masked_fill":
+            raise RuntimeError(f"value cannot be converted to type {x.dtype} without overflow: it is complex")
+        raise RuntimeError(f"{call}_(): Converting complex Scalar to non-complex type is not supported; x is {x.dtype}")
     if given.dtype == x.dtype:
         return given
     check_range(np.asarray(given._data).item(), x.dtype)

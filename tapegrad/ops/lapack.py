@@ -47,6 +47,9 @@ def decomposition(
     return decorate
 
 
+_OF_INPUT = ("linalg.lstsq", "ormqr")  # whose errors do not name their operand
+
+
 def matrices(call: str, name: str, value: Any, position: int) -> Tensor:
     """Return an operand that is matrices of floating or complex numbers.
 
@@ -57,7 +60,8 @@ def matrices(call: str, name: str, value: Any, position: int) -> Tensor:
     """
     x = as_operand(value, call, name, position)
     if x.ndim < 2:
-        raise RuntimeError(f"{call}: The input tensor {name} must have at least 2 dimensions; got {list(x.shape)}.")
+        words = "input" if call in _OF_INPUT else f"The input tensor {name}"
+        raise RuntimeError(f"{call}: {words} must have at least 2 dimensions; got {list(x.shape)}.")
     if x.dtype.kind not in "fc":
         raise RuntimeError(
             f"{call}: Expected a floating point or complex tensor as input. Got dtype {x.dtype}; convert it first"

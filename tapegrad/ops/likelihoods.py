@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.ops.arithmetic import add, div, mul, sub, where
 from tapegrad.ops.broadcasting import unsqueeze
-from tapegrad.ops.losses import reduced
+from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.reductions import mean
 from tapegrad.ops.shaped import shaped
 from tapegrad.ops.table import docs
@@ -312,6 +312,8 @@ def gaussian_nll_loss(
     >>> tg.nn.functional.gaussian_nll_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]), tg.tensor([1.0, 2.0]))
     tensor(0.6733)
     """
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{reduction} is not valid; gaussian_nll_loss() takes 'mean', 'sum' or 'none'")
     shape, of_var = shape_of(input), shape_of(var)
     if isinstance(var, (int, float)):
         if var < 0:

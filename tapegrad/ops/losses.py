@@ -38,6 +38,12 @@ _NODE_NAMES: Final = {
 }
 
 
+def check_reduction(call: str, reduction: str) -> None:
+    """Raise PyTorch's ValueError if there is no such reduction."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
+
+
 @functools.cache
 def reduction_of(call: str, reduction: str) -> Callable[[Tensor], Tensor]:
     """Return one of `REDUCTIONS`, whose node has the name of the loss."""
@@ -54,9 +60,8 @@ def reduced(call: str, loss: Tensor, reduction: str) -> Tensor:
     ValueError
         If there is no such reduction.
     """
-    if reduction in REDUCTIONS:
-        return reduction_of(call, reduction)(loss)
-    raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
+    check_reduction(call, reduction)
+    return reduction_of(call, reduction)(loss)
 
 
 def reduced_with_weights(call: str, loss: Tensor, weight: Any, shape: tuple[int, ...], reduction: str) -> Tensor:

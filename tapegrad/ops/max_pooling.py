@@ -14,18 +14,8 @@ from tapegrad.kernels.along import has_kernel
 from tapegrad.kernels.chosen import chosen_address
 from tapegrad.kernels.indexed import along_address
 from tapegrad.kernels.windows import geometry_of_windows, windows_address
-from tapegrad.ops.pooling import (
-    ALSO_AT_TOP,
-    adaptive_windows,
-    images,
-    numbers,
-    output_sizes,
-    over_windows,
-    pool_counts,
-    pool_doc,
-    publish_composite,
-    windows_of,
-)
+from tapegrad.ops.pool_arguments import images, numbers, output_sizes, pool_counts
+from tapegrad.ops.pooling import ALSO_AT_TOP, adaptive_windows, over_windows, pool_doc, publish_composite, windows_of
 from tapegrad.ops.resampling import adaptive_range
 from tapegrad.ops.table.composites import first_of_several
 from tapegrad.ops.table.gateway import as_operand, connect_as
@@ -233,8 +223,7 @@ def _windows(
 
 
 def _windows_to_size(call: str, n: int, input: Any, output_size: Any) -> Bound:
-    x = images(call, input, n)
-    sizes = output_sizes(call, x, output_size, n)
+    x, sizes = output_sizes(call, input, output_size, n)
     return Bound((x,), {"windows": tuple(zip(x.shape[-n:], sizes, strict=True))})
 
 

@@ -179,6 +179,9 @@ def _bind_movedim(input: Any, source: int | Sequence[int], destination: int | Se
             f"movedim: Invalid source or destination dims: source ({list(origin)} dims) should contain the same number "
             f"of dims as destination ({list(goal)} dims)"
         )
+    for name, given in (("source", origin), ("destination", goal)):
+        if len({one_dim("movedim", x.ndim, dim) for dim in given}) < len(given):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
     origin, goal = all_dims("movedim", x.ndim, origin), all_dims("movedim", x.ndim, goal)
     placed = dict(zip(goal, origin, strict=True))
     rest = iter(dim for dim in range(x.ndim) if dim not in origin)

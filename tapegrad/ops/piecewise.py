@@ -253,6 +253,11 @@ def rrelu(
     training : bool
         Draw slopes; otherwise all are in the middle of the range.
 
+    Raises
+    ------
+    RuntimeError
+        If `lower` is above `upper`.
+
     Notes
     -----
     Derivative: 1 where positive, the slope elsewhere, also at 0; with slopes a,
@@ -264,6 +269,10 @@ def rrelu(
     >>> tg.nn.functional.rrelu(tg.tensor([-4.0, 2.0]), 0.0, 0.5)
     tensor([-1.,  2.])
     """
+    if lower > upper:
+        raise RuntimeError(
+            f"Lower bound should be less than or equal to the upper bound; rrelu() got {lower} and {upper}"
+        )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     x = as_operand(input, "rrelu", "input", 1)

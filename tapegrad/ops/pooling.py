@@ -1,4 +1,4 @@
-"""Averages over windows of signals, images and volumes: composites of `resampled`; what all kinds of pools share."""
+"""Averages over windows of signals, images and volumes: composites of `resampled`; the documentation of pools."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.casts import cast
+from tapegrad.ops.pool_arguments import Shape, images, numbers, output_sizes, pool_counts
 from tapegrad.ops.resampling import Key, adaptive_range, resampled, times_matrices
 from tapegrad.ops.rounding import trunc
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.gateway import connect_as
 from tapegrad.ops.table.op import Bound, Sample, op_table
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
-from tapegrad.ops.table.structural import integer
 from tapegrad.tensor import Tensor
-
-Shape = tuple[int, ...]
 
 _LETTERS: Final = {
     1: "(n, channels, length)",
@@ -39,97 +36,6 @@ padding : int or tuple of int
 def input_of(n: int) -> str:
     """Return the line of a docstring on an operand of `n` dimensions of space."""
     return f"input : Tensor or array, {_LETTERS[n]}\n    The first dimension may be missing."
-
-
-def numbers(call: str, name: str, value: Any, n: int) -> Shape:
-    """Return a number for each of `n` dimensions.
-
-    Raises
-    ------
-    RuntimeError, TypeError
-        If there are others than one or `n`, or one is no integer.
-    """
-    values = tuple([integer(call, name, one) for one in (value if isinstance(value, (tuple, list)) else (value,))])
-    if len(values) not in (1, n):
-        raise RuntimeError(f"{call}: {name} must either be a single int, or a tuple of {n} ints; got {values}")
-    return values * n if len(values) == 1 else values
-
-
-def images(call: str, input: Any, n: int, also_integers: bool = False) -> Tensor:
-    """Return an operand of `n` dimensions of space.
-
-    Raises
-    ------
-    RuntimeError
-        If it has others.
-    """
-    x = as_operand(input, call, "input", 1)
-    if x.ndim not in (n + 1, n + 2):
-        raise RuntimeError(
-            f"{call}(): Expected {n + 1}D or {n + 2}D (batch mode) tensor for input, but got {list(x.shape)}"
-        )
-    if x.dtype.kind != "f" and not (also_integers and x.dtype == np.int64):
-        raise NotImplementedError(f'"{call}" not implemented for {TORCH_NAMES[x.dtype.name]!r}; convert it first')
-    return x
-
-
-def pool_counts(
-    call: str, x: Tensor, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool
-) -> Shape:
-    """Return how many windows there are in each dimension.
-
-    Raises
-    ------
-    RuntimeError
-        If a number is out of range, or there is no window.
-    """
-    if 0 in x.shape[-len(kernel) - 1 :]:
-        raise RuntimeError(
-            f"{call}(): Expected input's non-batch dimensions to have positive length, with optional 0 dim batch size, "
-            f"but got {list(x.shape)}"
-        )
-    if min(kernel) < 1:
-        raise RuntimeError(f"{call}() kernel_size must be greater than zero, but got {list(kernel)}")
-    if min(stride) < 1:
-        raise RuntimeError(f"stride should not be zero; {call}() got {list(stride)}")
-    if min(dilation) < 1:
-        raise RuntimeError(f"dilation should be greater than zero, but {call}() got {list(dilation)}")
-    space, counts = x.shape[-len(kernel) :], []
-    for n, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True):
-        if not 0 <= p <= (d * (k - 1) + 1) // 2:
-            raise RuntimeError(
-                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
-                f"dilation={d}"
-            )
-        count = (n + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
-        counts.append(count - (ceil_mode and (count - 1) * s >= n + p))  # the last begins on the data
-    if min(counts) < 1:
-        raise RuntimeError(
-            f"Given input size: {list(x.shape)}. Calculated output size: {counts}. Output size is too small: {call}() "
-            f"has no place for its window"
-        )
-    return tuple(counts)
-
-
-def output_sizes(call: str, x: Tensor, size: Any, n: int) -> Shape:
-    """Return the lengths that an adaptive pool gives; None stands for that of the input.
-
-    Raises
-    ------
-    RuntimeError
-        If one is negative, or there are others than one or `n`.
-    """
-    values = tuple(size) if isinstance(size, (tuple, list)) else (size,) * n
-    if len(values) != n:
-        raise RuntimeError(f"{call}: output_size must be {n}; got {values}")
-    if 0 in x.shape[-n:]:
-        raise RuntimeError(f"{call}(): Expected input to have non-zero size for {n} dimensions; got {list(x.shape)}")
-    found = tuple([own if value is None else int(value) for value, own in zip(values, x.shape[-n:], strict=True)])
-    if min(found) < 0:
-        raise RuntimeError(
-            f"{call}: elements of output_size must be greater than or equal to 0 but received {list(found)}"
-        )
-    return found
 
 
 def over_windows(x: Any, windows: Sequence[Sequence[slice]], function: Callable[[Any], Any]) -> Any:
@@ -199,8 +105,7 @@ def _average(
 
 
 def _to_size(call: str, n: int, input: Any, output_size: Any) -> Bound:
-    x = images(call, input, n)
-    sizes = output_sizes(call, x, output_size, n)
+    x, sizes = output_sizes(call, input, output_size, n)
     return times_matrices(x, tuple([("adaptive", *pair) for pair in zip(x.shape[-n:], sizes, strict=True)]))
 
 

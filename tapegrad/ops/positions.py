@@ -187,7 +187,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     """
     bounds = as_operand(boundaries, "bucketize", "boundaries", 2)
     if bounds.ndim != 1:
-        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({bounds.ndim})")
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({bounds.ndim}) in bucketize()")
     return searchsorted(bounds, as_operand(input, "bucketize", "input", 1), out_int32=out_int32, right=right)
 
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.ops.arithmetic import abs, mul, neg, pow, where
-from tapegrad.ops.pooling import SHAPES, numbers, over_windows, pool_doc, publish_composite, windows_of
+from tapegrad.ops.pool_arguments import numbers
+from tapegrad.ops.pooling import SHAPES, over_windows, pool_doc, publish_composite, windows_of
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, find
 from tapegrad.tensor import Tensor

@@ -12,6 +12,7 @@ from tapegrad.dtypes import DTypeLike, check_range
 from tapegrad.ops.creation import dtype_or_default, made
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.public import public
+from tapegrad.ops.table.structural import integer
 from tapegrad.tensor import Tensor
 
 
@@ -66,8 +67,13 @@ def arange(
 
 
 def _evenly(call: str, start: Any, end: Any, steps: int) -> np.ndarray:
-    if steps < 0:
+    if integer(call, "steps", steps) < 0:
         raise RuntimeError(f"number of steps must be non-negative, but {call}() got {steps}")
+    if np.ndim(start) or np.ndim(end):
+        raise RuntimeError(
+            f"{call} only supports 0-dimensional start and end tensors, but got start with {np.ndim(start)} "
+            f"dimension(s) and end with {np.ndim(end)} dimension(s)."
+        )
     return np.linspace(float(start), float(end), steps)
 
 

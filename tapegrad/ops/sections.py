@@ -13,6 +13,7 @@ from tapegrad.ops.table.composites import composite, last_of_several
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
+from tapegrad.ops.table.structural import integer
 from tapegrad.tensor import Tensor
 
 _NAMES: Final = {"ary": "input"}
@@ -92,7 +93,7 @@ def _equal_parts(call: str, ndim: int, input: Any, indices_or_sections: Any, dim
             f"{call} requires a tensor with at least {ndim} dimension, but got a tensor with {x.ndim} dimensions!"
         )
     sections = _sections(indices_or_sections)
-    if not np.ndim(sections) and sections > 0 and x.shape[dim] % sections:
+    if not np.ndim(sections) and (integer(call, "sections", sections) <= 0 or x.shape[dim] % sections):
         raise RuntimeError(
             f"{call} attempted to split along dimension {dim}, but the size of the dimension {x.shape[dim]} is "
             f"not divisible by the split_size {sections}!"

@@ -47,8 +47,8 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
     >>> tg.nn.functional.softshrink(tg.tensor([-1.0, 0.25, 2.0]))
     tensor([-0.5000,  0.0000,  1.5000])
     """
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    if not lambd >= 0:
+        raise RuntimeError(f"lambda must be in range [0, inf], but found {lambd:g} in softshrink()")
     return _softshrink(input, lambd)
 
 

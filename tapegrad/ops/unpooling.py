@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.pooling import input_of, nested_in, numbers, publish_composite
+from tapegrad.ops.pool_arguments import numbers
+from tapegrad.ops.pooling import input_of, nested_in, publish_composite
 from tapegrad.ops.scatter import scatter
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample

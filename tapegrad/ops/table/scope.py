@@ -40,6 +40,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         (("storage_type const_data_ptr resize_ resize resize_as_ resize_as as_strided_ from_file empty_strided "
          "new_empty_strided empty_permuted dim_order to_dlpack"), "memory is NumPy's: use reshape, clone or numpy"),
         ("apply_ map_ map2_", "it calls Python for each element; write it with operations"),
+        ("signal", "windows have no gradient; use scipy.signal.windows, and from_numpy"),
         ("conv_tbc", "use nn.functional.conv1d with transposed dimensions"),
         (("max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d_with_indices "
          "adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices fractional_max_pool2d_with_indices "
@@ -76,6 +77,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
 
 #: The same by parts of names.
 _KINDS_OF_NAMES: Final = (
+    (r"^jiterator", "it compiles for CUDA; use tapegrad.jit"),
     (r"sparse|_indices|csr|csc|bsr|bsc|values_copy", OUT_OF_SCOPE["sparse"]),
     (r"autocast|^bits?\d|^bit$|^float[48]_", OUT_OF_SCOPE["half"]),
     (r"quant|qparams|^per_(tensor|channel)|^q?u?int\d|fbgemm", OUT_OF_SCOPE["qscheme"]),
