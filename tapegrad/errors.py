@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from numbers import Number
+from typing import Any, Final
 
 import numpy as np
 
@@ -221,3 +222,22 @@ def tangent_shape(shape: Sequence[int], given: Sequence[int]) -> RuntimeError:
         f"Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
         f"supported. Tensor is of size {list(shape)} while the given forward gradient is of size {list(given)}."
     )
+
+
+def elements(data: Any) -> Iterator[Any]:
+    """Return what stands in nested lists."""
+    if not isinstance(data, (list, tuple)):
+        yield data
+    else:
+        for own in data:
+            yield from elements(own)
+
+
+def not_numbers(call: str, data: Any) -> Exception:
+    """Return PyTorch's error of data that has no dtype: text has another one than the rest."""
+    found = elements(data.tolist() if hasattr(data, "tolist") else data)
+    kind = type(next((own for own in found if not isinstance(own, Number)), data))
+    if issubclass(kind, (str, bytes)):
+        return TypeError(f"{call}(): invalid data type '{kind.__name__}'; tensors hold numbers and bools")
+    expected = "a number, a nested list of numbers, an array or a tensor"
+    return RuntimeError(f"Could not infer dtype of {kind.__name__}: {call}() expects {expected}")

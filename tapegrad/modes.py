@@ -324,6 +324,9 @@ class set_grad_enabled(_Mode):
         if not self.before:
             super().__enter__()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(mode={self.mode})"
+
     def __call__(self, function: F) -> F:
         if self.before:
             switch(self.before.pop())  # a decorator switches only inside the function

@@ -108,9 +108,10 @@ def test_random() -> None:
     ("call", "error", "words"),
     [
         (lambda: tg.tensor("a"), TypeError, "str"),
-        (lambda: tg.tensor(None), TypeError, "could not infer dtype of NoneType"),
-        (lambda: tg.tensor({}), TypeError, "could not infer dtype of dict"),
-        (lambda: tg.tensor([None, 1]), TypeError, "invalid data type 'NoneType'"),
+        (lambda: tg.tensor(None), RuntimeError, "Could not infer dtype of NoneType"),
+        (lambda: tg.tensor({}), RuntimeError, "Could not infer dtype of dict"),
+        (lambda: tg.tensor([None, 1]), RuntimeError, "Could not infer dtype of NoneType"),
+        (lambda: tg.tensor([1, "a"]), TypeError, "invalid data type 'str'"),
         (lambda: tg.tensor(["a"]), TypeError, "invalid data type 'str'"),
         (lambda: tg.tensor([[1], [1, 2]]), ValueError, r"expected sequence of length 1 at dim 1 \(got 2\)"),
         (lambda: tg.tensor([1, [3]]), ValueError, "expected a number at dim 1"),

@@ -100,7 +100,12 @@ def _writing(name: str) -> Callable[..., Any]:
 
 
 def _property(name: str) -> property:
-    return property(_function(public.PROPERTIES, name))
+    function = _function(public.PROPERTIES, name)
+
+    def write(self: Tensor, value: Any) -> None:
+        setitem.setitem(function(self), ..., value)
+
+    return property(function, write if name in ("real", "imag") else None)
 
 
 def _numba_type() -> property:

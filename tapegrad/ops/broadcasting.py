@@ -118,7 +118,7 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
         where = f"isn't allowed in a leading, non-existing dimension {given.index(-1)}"
         raise RuntimeError(f"The expanded size of the tensor (-1) {where}: {call}")
     lengths = []
-    for place, length in enumerate(given):
+    for place, length in reversed(list(enumerate(given))):
         own = input.shape[place - new] if place >= new else None
         if own is not None and own not in (1, length) and length != -1:
             raise RuntimeError(
@@ -126,7 +126,7 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
                 f"dimension {place}.  Target sizes: {list(given)}.  Tensor sizes: {list(input.shape)}"
             )
         lengths.append(own if length == -1 else length)
-    return {"size": tuple(lengths)}
+    return {"size": tuple(lengths[::-1])}
 
 
 @public(method=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.devices import DeviceLike, check_device
 from tapegrad.dtypes import DTypeLike, check_dtype, check_list, default_dtype
-from tapegrad.errors import check_bool
+from tapegrad.errors import check_bool, elements, not_numbers
 from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
@@ -174,22 +174,13 @@ def _check_ragged(data: Any) -> None:
     visit(data, shape, 0)
 
 
-def _first(data: Any) -> Any:
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
-
-
 def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -> np.ndarray:
     """Return data as an array of a dtype that a tensor can have, C-contiguous where it is copied."""
     data = _plain(data)
     if not isinstance(data, (np.ndarray, np.generic, list, tuple, str, bool, int, float, complex)) and not (
         hasattr(data, "__array__") or hasattr(data, "__array_interface__") or hasattr(data, "__buffer__")
     ):
-        raise TypeError(
-            f"{call}(): could not infer dtype of {type(data).__name__}: expected a number, a nested list of numbers, "
-            f"an array or a tensor"
-        )
+        raise not_numbers(call, data)
     if dtype is not None:
         check_dtype(np.dtype(dtype))
     try:
@@ -199,15 +190,16 @@ def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -
         raise
     kind = array.dtype.kind
     if kind not in "biufc":
-        first = _first(data.flat[0] if isinstance(data, np.ndarray) and data.size else data)
-        raise TypeError(f"{call}(): invalid data type '{type(first).__name__}'; tensors hold numbers and bools")
+        raise not_numbers(call, data)
     if kind == "c" and np.dtype(dtype or complex).kind not in "cb":
         raise TypeError(f"{call}(): can't convert complex numbers to {np.dtype(dtype)}; take their real part first")
     if dtype is not None:
         if isinstance(data, (list, tuple, int, float)):
             check_list(array, np.dtype(dtype))
         return array.astype(dtype, copy=False)
-    if not isinstance(data, (np.ndarray, np.generic)) and isinstance(_first(data), (int, float, complex, list, tuple)):
+    if not isinstance(data, (np.ndarray, np.generic)) and isinstance(
+        next(elements(data), data), (int, float, complex, list, tuple)
+    ):
         # Python numbers get the default dtype. (An empty list is one of floats.)
         if kind == "f":
             return array.astype(default_dtype(), copy=False)

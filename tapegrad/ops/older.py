@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
 
+def warn_of_older(name: str, newer: str) -> None:
+    """Warn as PyTorch does of functions that it will remove."""
+    warnings.warn(f"tapegrad.{name} is deprecated in favor of tapegrad.linalg.{newer}", UserWarning, stacklevel=3)
+
+
 class SVD(NamedTuple):
     """The results of `tapegrad.svd`."""
 
@@ -36,7 +42,7 @@ class SVD(NamedTuple):
     V: Tensor
 
 
-_svd = return_type(SVD, "svd")
+_qr, _svd = return_type(QR, "qr"), return_type(SVD, "svd")
 
 
 @public(method=True)
@@ -67,7 +73,8 @@ def qr(input: Any, some: bool = True) -> QR:
     >>> tg.qr(tg.eye(3)).R.shape
     (3, 3)
     """
-    return linalg_qr(input, "reduced" if some else "complete")  # type: ignore[no-any-return]
+    warn_of_older("qr", "qr")
+    return _qr(*linalg_qr(input, "reduced" if some else "complete"))
 
 
 @public(method=True)

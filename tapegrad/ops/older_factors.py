@@ -13,6 +13,7 @@ from tapegrad.ops.lapack import matrices
 from tapegrad.ops.linalg import matmul, outer
 from tapegrad.ops.lu import LUFactors, lu_factor
 from tapegrad.ops.matrix_functions import matrix_exp
+from tapegrad.ops.older import warn_of_older
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.qr import householder_product
 from tapegrad.ops.table.composites import composite
@@ -58,6 +59,7 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     tensor([[2.0000, 1.0000],
             [0.5000, 1.5000]])
     """
+    warn_of_older("lu", "lu_factor")
     found: LUFactors = lu_factor(matrices("lu", "A", A, 1), pivot=pivot)
     return (*found, from_array(np.zeros(found.LU.shape[:-2], np.int32))) if get_infos else found
 
@@ -114,6 +116,7 @@ def triangular_solve(
     tensor([[2.],
             [2.]])
     """
+    warn_of_older("triangular_solve", "solve_triangular")
     right, factor = matrices("triangular_solve", "input", input, 1), matrices("triangular_solve", "A", A, 2)
     turned = factor.transpose(-1, -2) if transpose else factor
     return _triangular_solve(

@@ -48,7 +48,7 @@ def _update(running: Any, values: np.ndarray, momentum: float) -> None:
         return
     data = running._array() if isinstance(running, Tensor) else running
     if data.shape != values.shape:
-        raise RuntimeError(f"running statistics should contain {values.size} elements not {data.size}, one a channel")
+        raise RuntimeError(f"running_mean should contain {values.size} elements not {data.size}, one a channel")
     data *= 1 - momentum
     data += values * momentum
     versions.note(data)

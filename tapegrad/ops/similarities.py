@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.errors import broadcast_mismatch
 from tapegrad.ops.arithmetic import add, div, mul, sub
 from tapegrad.ops.broadcasting import broadcast_to
 from tapegrad.ops.casts import cast
@@ -109,7 +110,10 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
         dtype = promote((x._layout, y._layout))
         x, y = cast(x, dtype), cast(y, dtype)
     if x.shape != y.shape:
-        shape = broadcast_shape(x.shape, y.shape)
+        try:
+            shape = broadcast_shape(x.shape, y.shape)
+        except ValueError:
+            raise broadcast_mismatch("cosine_similarity()", x.shape, y.shape) from None
         x, y = broadcast_to(x, shape), broadcast_to(y, shape)
     lengths = [clamp_min(vector_norm(own, 2, dim), eps) for own in (x, y)]
     return div(sum(mul(x, y), dim), mul(*lengths))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -84,7 +85,16 @@ def _variance(call: str, x: Tensor, dim: Any, keepdim: bool, correction: float) 
     total = deviations(x, dim, keepdim)
     freedom = layout.size // (total._layout.size or 1) - correction
     divide = _variance_of if call == "var" else div
-    return divide(total, float(freedom) if freedom > 0 else 0.0)
+    if freedom > 0:
+        return divide(total, float(freedom))
+    warnings.warn(
+        f"{call}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+        f"numel divided by output numel); it is {correction}.",
+        UserWarning,
+        stacklevel=3,
+    )
+    with np.errstate(all="ignore"):
+        return divide(total, 0.0)
 
 
 root = unary(

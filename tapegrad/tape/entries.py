@@ -27,7 +27,6 @@ from __future__ import annotations
 import ctypes
 import struct
 import weakref
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -168,7 +167,7 @@ class Leaf:
         self.slot, self.page = slot, _ = recorder.take_slot()
         self.tensor = weakref.ref(tensor)
         self.hooks: HookTable | None = None
-        self.post_hooks: dict[int, Callable[..., Any]] | None = None
+        self.post_hooks: HookTable | None = None
         _pack_word(MEMORY, slot + 8 * NODE, id(self))
 
 

@@ -54,9 +54,12 @@ class HookTable(dict[int, Callable[..., Any]]):
     ----------
     layout : Layout, optional
         Of a leaf: the hooks are called even if its tensor is no longer alive.
+    tensor : Tensor, optional
+        The leaf that hooks get once its gradient is accumulated. It lives as long as a graph needs its hooks.
     """
 
     layout: Layout | None = None
+    tensor: Tensor | None = None
 
 
 class Hooks:
@@ -270,6 +273,7 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable[[Tensor], 
         )
     if node.post_hooks is None:
         node.post_hooks = HookTable()
+    node.post_hooks.tensor = tensor
     return RemovableHandle(node.post_hooks, hook)
 
 

@@ -99,3 +99,7 @@ class Later:
     def __get__(self, instance: Any, owner: type) -> Any:
         setattr(self._owner, self._name, self._make())
         return getattr(owner if instance is None else instance, self._name)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        setattr(self._owner, self._name, self._make())
+        setattr(instance, self._name, value)

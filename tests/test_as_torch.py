@@ -1,0 +1,175 @@
+"""Small programs that run on tapegrad and, where it is installed, on PyTorch, and give the same on both.
+
+Each is a function of the library, and returns what is compared: tensors, numbers, texts.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tests.both import needs_torch
+from tests.torch_programs import torch
+
+Program = Callable[[Any], Any]
+PROGRAMS: dict[str, Program] = {}
+
+
+def program(function: Program) -> Program:
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def plain(value: Any) -> Any:
+    """Return a result with arrays for tensors, and without the names of the libraries."""
+    if isinstance(value, (tg.Tensor, torch.Tensor)):
+        return value.detach().numpy()
+    if isinstance(value, dict):
+        return {key: plain(own) for key, own in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(own) for own in value]
+    return value
+
+
+def check_equal(ours: Any, theirs: Any, where: str = "") -> None:
+    if isinstance(ours, (list, dict)):
+        assert len(ours) == len(theirs), where
+        for key in ours if isinstance(ours, dict) else range(len(ours)):
+            check_equal(ours[key], theirs[key], f"{where}[{key!r}]")
+    elif isinstance(ours, (np.ndarray, float)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12, err_msg=where)
+    else:
+        assert ours == theirs, where
+
+
+@pytest.fixture(autouse=True)
+def _numbers_are_double() -> Any:
+    if torch is None:
+        yield
+        return
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+def refusal(call: Callable[[], Any]) -> Any:
+    """Return the type and the message of the error that a call raises."""
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # of either library
+        call()
+    return raised.type.__name__, str(raised.value)
+
+
+def warned(call: Callable[[], Any]) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(own.message) for own in caught]
+
+
+@program
+def writes_to_real_and_imaginary_parts(T: Any) -> Any:
+    z, a = T.zeros(3, dtype=T.complex128), T.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    z.real = a * 2
+    z.imag = a**2
+    z.imag += 1
+    (z.abs() ** 2).sum().backward()
+    x = T.ones(2)
+    x.real = T.tensor([3.0, 4.0])
+    return z, a.grad, x
+
+
+@program
+def hooks_of_leaves_that_are_no_longer_alive(T: Any) -> Any:
+    seen = []
+
+    def loss() -> Any:
+        w = T.tensor([1.0, 2.0], requires_grad=True)
+        w.register_post_accumulate_grad_hook(lambda leaf: seen.append((leaf.detach().clone(), leaf.grad.clone())))
+        return (w * w).sum()
+
+    result = loss()
+    gc.collect()
+    result.backward()
+    return seen
+
+
+@needs_torch
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_give_the_same_on_both(name: str) -> None:
+    check_equal(plain(PROGRAMS[name](tg)), plain(PROGRAMS[name](torch)))
+
+
+def test_leaves_with_hooks_are_freed() -> None:
+    before = sum(isinstance(own, tg.Tensor) for own in gc.get_objects())
+    for _ in range(3):
+        tg.ones(2, requires_grad=True).register_post_accumulate_grad_hook(lambda leaf: None)
+    gc.collect()
+    assert sum(isinstance(own, tg.Tensor) for own in gc.get_objects()) == before
+
+
+# What both refuse, or warn of: PyTorch's type and first words -------------------------------------------------------
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "not_a_number": (lambda T: T.tensor(None), "Could not infer dtype of NoneType"),
+    "text_behind_a_number": (lambda T: T.tensor([1, "a"]), "invalid data type 'str'"),
+    "sizes_from_the_right": (
+        lambda T: T.ones(3, 3).expand(2, 2),
+        "The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 1.",
+    ),
+    "angles": (
+        lambda T: T.nn.functional.cosine_similarity(T.ones(3, 3), T.ones(2)),
+        "The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 1",
+    ),
+    "channels": (
+        lambda T: T.nn.BatchNorm1d(3)(T.arange(8.0).reshape(2, 4)), "running_mean should contain 4 elements not 3",
+    ),
+    "imaginary_part": (
+        lambda T: setattr(T.ones(2), "imag", 0.0), "imag is not implemented for tensors with non-complex dtypes",
+    ),
+    "part_of_a_leaf": (
+        lambda T: setattr(T.ones(2, dtype=T.complex128, requires_grad=True), "real", 0.0),
+        "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+    ),
+}  # fmt: skip
+
+
+@needs_torch
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_have_the_type_and_the_words_of_torch(name: str) -> None:
+    call, words = REFUSED[name]
+    (kind, ours), (expected, theirs) = refusal(lambda: call(tg)), refusal(lambda: call(torch))
+    assert kind == expected
+    assert words in theirs
+    assert words in ours
+
+
+WARNED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "qr": (lambda T: T.qr(T.eye(2)), ".qr is deprecated in favor of"),
+    "lu": (lambda T: T.lu(T.eye(2)), ".lu is deprecated in favor of"),
+    "triangular_solve": (
+        lambda T: T.triangular_solve(T.eye(2), T.eye(2)), ".triangular_solve is deprecated in favor of",
+    ),
+    "std": (lambda T: T.ones(1).std(), "std(): degrees of freedom is <= 0. Correction should be strictly less than"),
+    "var": (lambda T: T.ones(2, 1).var(1), "var(): degrees of freedom is <= 0. Correction should be strictly less"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_warnings_are_those_of_torch(name: str) -> None:
+    call, words = WARNED[name]
+    (message,) = warned(lambda: call(tg))
+    assert words in message
+    if torch is not None and name in ("std", "var"):  # it warns of the others once a process
+        (message,) = warned(lambda: call(torch))
+        assert words in message
+
+
+def test_modes_show_themselves() -> None:
+    assert repr(tg.set_grad_enabled(True)) == "set_grad_enabled(mode=True)"
