@@ -10,17 +10,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from tapegrad import dtypes, modes
-from tapegrad.dtypes import default_dtype
 from tapegrad.func.level import array_of
-from tapegrad.func.trees import flatten, rebuild, structure, tree_map
+from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import enable_grad
-from tapegrad.ops.creation import as_tensor
 from tapegrad.program.effects import Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
 from tapegrad.program.functional import Functional
+from tapegrad.program.given import Given
+from tapegrad.program.integers import Integers, NotAnInputError
 from tapegrad.program.limits import limited
 from tapegrad.program.names import Names
 from tapegrad.program.numpy_random import noticed_draws
@@ -71,6 +69,7 @@ class Compiled:
         self._marked = MarkedCall()
         _dispatches.update((self._dispatch, self._marked.dispatch))
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
+        self._integers = Integers(getattr(function, "__name__", "the function"))
         self._recorded: list[RecordedCall] = []
         self._transformed: dict[Any, Compiled] = {}
         self._refused: list[Runner] = []  # for `explain`
@@ -109,50 +108,43 @@ class Compiled:
             served = other(args, kwargs)
             if served is not None:
                 return served[0]
-        is_flat = not kwargs and not any(isinstance(arg, (tuple, list, dict)) for arg in args)
-        leaves = list(args) if is_flat else flatten((args, kwargs))
-        if any(leaf.__class__ is Traced for leaf in leaves):
+        given = Given(args, kwargs)
+        if any(leaf.__class__ is Traced for leaf in given.leaves):
             return self.function(*args, **kwargs)  # a part of the program that is being traced
-        places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, _VALUES)]
-        inputs = [as_tensor(leaves[place]) for place in places]
-        is_recorded = modes.is_grad_enabled()
-        wanted = [own.requires_grad and is_recorded for own in inputs]
-        key = (
-            len(args) if is_flat else structure((args, kwargs)),
-            tuple(places),
-            tuple([(own.shape, own.dtype) for own in inputs]),
-            tuple(wanted),
-            tuple([(leaf.__class__, leaf) for leaf in leaves if not isinstance(leaf, _VALUES)]),
-            default_dtype(),
-        )
-        has_arrays = bool(inputs) and not any(isinstance(leaves[place], Tensor) for place in places)
+        given.read()
         try:
+            given = self._with_integers(given)
+            key = given.key()
             versions = self._versions.setdefault(key, [])
         except TypeError:
-            kinds = {type(leaf).__name__ for leaf in leaves if type(leaf).__hash__ is None}
+            kinds = {type(leaf).__name__ for leaf in given.leaves if type(leaf).__hash__ is None}
             raise TypeError(
                 f"{self.function.__name__}() got an argument of class {', '.join(sorted(kinds))}, which is no number, "
                 "array or tensor, and not hashable: it cannot be a part of the signature; give its parts as arguments"
             ) from None
         if versions is None:
-            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
-        call = (args, kwargs), leaves, places, inputs
+            return self._called_itself(given)
         try:
-            found = self._version(key, versions, call, wanted)
+            found = self._version(key, versions, given)
         except Postponed:
             found = None
+        except NotAnInputError:
+            return self._call(args, kwargs)
         if found is None:
-            return self._called_itself(*call, has_arrays)
+            return self._called_itself(given)
         version, outputs = found
-        self._serve(version, args, kwargs, leaves, wanted)
-        result = version.result(outputs, has_arrays)
-        return marked(result, leaves) if is_marked else result
+        self._serve(version, given)
+        result = version.result(outputs, given.has_arrays)
+        return marked(result, given.leaves) if is_marked else result
 
-    def _version(
-        self, key: Any, versions: list[Version], call: tuple[Any, Any, Any, Any], wanted: Sequence[bool]
-    ) -> tuple[Version, list[Tensor]] | None:
+    def _with_integers(self, given: Given) -> Given:
+        """Return a call with those integers as inputs that are another one in each call."""
+        places = self._integers.inputs((given.structure, *given.places), given.leaves) if given.places else ()
+        return given.with_integers(places) if places and given.key() not in self._versions else given
+
+    def _version(self, key: Any, versions: list[Version], given: Given) -> tuple[Version, list[Tensor]] | None:
         """Return the version that serves a call, with its outputs; None if the function itself is to be called."""
-        inputs = call[-1]
+        inputs = given.inputs
         for number, version in enumerate(versions):
             outputs = version.call(inputs)
             if outputs is not None:
@@ -162,7 +154,7 @@ class Compiled:
         if len(versions) == LIMIT:
             self._give_up(key, versions)
             return None
-        version = self._trace(*call, wanted)
+        version = self._integers.traced(given, self._trace) if given.integers else self._trace(given)
         if version.run.code is None and not versions:
             # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
             self._versions[key] = None
@@ -175,36 +167,28 @@ class Compiled:
             return None
         return version, outputs
 
-    def _serve(
-        self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any],
-        wanted: Sequence[bool],
-    ) -> None:  # fmt: skip
+    def _serve(self, version: Version, given: Given) -> None:
         """Let compiled code call a version first, if it knows the classes of arguments and containers."""
         if version.run.code is None or not version.outside.is_served or version.new_leaves:
             return
-        is_recorded = any(wanted) or (modes.is_grad_enabled() and version.outside.wants_gradients)
+        is_recorded = any(given.wanted) or (modes.is_grad_enabled() and version.outside.wants_gradients)
         if is_recorded and not version.outside.is_only_read:
             return
         layouts = [version.program.layouts[number] for number in version.program.inputs]
-        filled = list(leaves)
+        filled = list(given.leaves)
         kinds: list[type] = []
-        places: list[int] = []
-        for place, leaf in enumerate(leaves):
-            if isinstance(leaf, _VALUES):
-                number = len(kinds)
-                kind = argument_kind(leaf, layouts[number])
-                if kind is None:
-                    return
-                filled[place] = Input(kind, layouts[number].tracked if wanted[number] else layouts[number])
-                kinds.append(kind)
-                places.append(place)
-        has_arrays = bool(kinds) and not any(issubclass(kind, Tensor) for kind in kinds)
+        for place, layout, wanted in zip(given.places, layouts, given.wanted, strict=False):
+            kind = argument_kind(filled[place], layout)
+            if kind is None:
+                return
+            filled[place] = Input(kind, layout.tracked if wanted else layout)
+            kinds.append(kind)
         variant = version.variants.get((is_recorded, *kinds))
         if variant is None:
             result = flatten(version.tree)
             for number, place in enumerate(version.places):
                 result[place] = Output(number)
-            arguments, keywords = rebuild((args, kwargs), filled)
+            arguments, keywords = rebuild(given.tree, filled)
             first = len(arguments) + len(keywords)
             captured, changes = prepared(version.outside, version.program, len(kinds), first, is_recorded=is_recorded)
             try:
@@ -214,40 +198,35 @@ class Compiled:
                     result=None if is_recorded else rebuild(version.tree, result),
                     captured=captured,
                     changes=changes,
-                    as_tensors=is_recorded or not has_arrays,
+                    as_tensors=is_recorded or not given.has_arrays,
                 )
             except TypeError:  # a container that compiled code does not know
                 return
             version.variants[is_recorded, *kinds] = variant
             if is_recorded:
-                call = RecordedCall(version, variant, places, has_arrays)
+                call = RecordedCall(version, variant, given.places, given.has_arrays)
                 _dispatches.add(call.dispatch)
                 self._recorded = [call, *self._recorded[: LIMIT - 1]]
         if not is_recorded:
             others = [own for own in self._dispatch.variants if own is not variant]
             self._dispatch.variants = self._marked.dispatch.variants = (variant, *others[: LIMIT - 1])
 
-    def _called_itself(
-        self, tree: Any, leaves: list[Any], places: Sequence[int], inputs: Sequence[Tensor], has_arrays: bool
-    ) -> Any:
+    def _called_itself(self, given: Given) -> Any:
         """Call the function, with tensors as in a trace."""
-        for place, tensor in zip(places, inputs, strict=True):
-            leaves[place] = tensor
-        args, kwargs = rebuild(tree, leaves)
+        args, kwargs = given.with_tensors()
         out = self.function(*args, **kwargs)
-        return tree_map(lambda leaf: array_of(leaf) if isinstance(leaf, Tensor) else leaf, out) if has_arrays else out
+        if not given.has_arrays:
+            return out
+        return tree_map(lambda leaf: array_of(leaf) if isinstance(leaf, Tensor) else leaf, out)
 
-    def _trace(
-        self, tree: Any, leaves: Sequence[Any], places: Sequence[int], inputs: Sequence[Tensor], wanted: Sequence[bool]
-    ) -> Version:
+    def _trace(self, given: Given) -> Version:
         returned: list[Any] = []
         leaves_of_results: list[int] = []
-
-        given = [None if isinstance(leaf, _VALUES) else leaf for leaf in leaves]
-        tree = rebuild(tree, given)  # without the arguments, which would be kept
+        tree, others = given.without_inputs()  # the arguments are not to be kept
+        places = given.places
 
         def call(*tensors: Tensor) -> list[Tensor]:
-            filled = list(given)
+            filled = list(others)
             for place, tensor in zip(places, tensors, strict=True):
                 filled[place] = tensor
             args, kwargs = rebuild(tree, filled)
@@ -258,15 +237,18 @@ class Compiled:
             leaves_of_results[:] = [number for number, place in enumerate(found) if _is_new_leaf(own[place], tensors)]
             return [own[place] for place in found]
 
-        outside, names = Outside(), Names(self.function, given)
+        outside, names = Outside(), Names(self.function, others)
+        arrays = [own._data for own in given.inputs]
         with enable_grad(), noticed_draws(), limited(self._limit):
-            program, captured = trace(call, [own._data for own in inputs], wanted, outside)
+            program, captured = trace(call, arrays, given.wanted, outside, has_integers=bool(given.integers))
         program.limit = self._limit
         outside.find_names(names)
-        count = len(inputs)
+        count = len(given.inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         plain = not outside.has_effects and all(isinstance(own, Tensor) for own in outside.sources)
-        signature = signature_of(self.function, (tree, places), tuple(returned), wanted, captured if plain else ())
+        signature = signature_of(
+            self.function, (tree, places), tuple(returned), given.wanted, captured if plain else ()
+        )
         if plain:
             program.signature = signature
         else:
@@ -285,7 +267,7 @@ class Compiled:
             f"{self.function.__name__} takes another way in nearly every call, because {why}; it is not compiled. "
             f"{guards[-1].where if guards else ''}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     @property
@@ -340,6 +322,3 @@ def _forget_variants() -> None:
 
 
 dtypes.on_change.append(_forget_variants)
-
-
-_VALUES: Final = (Tensor, np.ndarray, np.generic, float, complex)

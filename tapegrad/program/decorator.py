@@ -24,8 +24,9 @@ def compile(
     ----------
     function : callable
         Takes and returns tensors, arrays and numbers, and lists, dicts and tuples of them. Floats are inputs of the
-        program. Integers, bools, strings, shapes and dtypes are constants of it: for other ones the function is traced
-        again. If the Python code depends on values, e.g. in ``if x > 0``, each branch has its own program.
+        program. Bools, strings, shapes and dtypes are constants of it: for other ones the function is traced again. An
+        integer is a constant until another one comes, then an input, unless Python looks at it, as `range` does. If
+        the Python code depends on values, e.g. in ``if x > 0``, each branch has its own program.
     memory : int, optional
         How many bytes each loop by `tapegrad.func.scan`, `while_loop` or `fori_loop` may keep for its derivative. A
         loop that needs more keeps the inputs of some iterations (checkpoints), and recomputes the iterations between

@@ -92,6 +92,6 @@ def argument_kind(leaf: Any, layout: Layout) -> type | None:
     kind: type = leaf.__class__
     if kind is np.ndarray or issubclass(kind, Tensor):
         return kind
-    if kind is float or kind is complex:
+    if kind in (float, complex, int):
         return kind if layout.dtype == kind else None
     return np.ndarray if isinstance(leaf, np.generic) else None

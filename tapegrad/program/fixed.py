@@ -8,6 +8,7 @@ from typing import Any, Final
 from tapegrad.func.trees import flatten, rebuild
 from tapegrad.program.compiled import Compiled
 from tapegrad.program.effects import Outside
+from tapegrad.program.given import Given
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
 from tapegrad.program.signature import Slot, signature_of
@@ -20,37 +21,35 @@ _AGAIN: Final = "trace another one by Program.trace(), or use tapegrad.compile()
 class Fixed(Compiled):
     """A compiled function that is traced once."""
 
-    def _trace(
-        self, tree: Any, leaves: Sequence[Any], places: Sequence[int], inputs: Sequence[Tensor], wanted: Sequence[bool]
-    ) -> Version:
+    def _trace(self, given: Given) -> Version:
         if not self.programs:
-            return super()._trace(tree, leaves, places, inputs, wanted)
+            return super()._trace(given)
         program = self.programs[0]
         if len(self._versions) == 1:
             raise _of_branch(program)
         self._versions.popitem()  # that of these arguments
-        raise _of_arguments(program, inputs, wanted)
+        raise _of_arguments(program, given.inputs, given.wanted)
+
+    def _with_integers(self, given: Given) -> Given:
+        return given
 
 
-class _Given(Fixed):
+class _Called(Fixed):
     """A program that was traced before, called like its function."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(_Function(program))
         self._program = program
 
-    def _trace(
-        self, tree: Any, leaves: Sequence[Any], places: Sequence[int], inputs: Sequence[Tensor], wanted: Sequence[bool]
-    ) -> Version:
+    def _trace(self, given: Given) -> Version:
         if self.programs:
-            return super()._trace(tree, leaves, places, inputs, wanted)
+            return super()._trace(given)
         program, own = self._program, self._program.signature
         assert own is not None
-        given = rebuild(tree, [None if place in set(places) else leaf for place, leaf in enumerate(leaves)])
-        found = signature_of(self.function, (given, places), (None, ()), wanted, ())
-        if repr(found.arguments) != repr(own.arguments) or not _fits(program, inputs, wanted):
+        found = signature_of(self.function, (given.without_inputs()[0], given.places), (None, ()), given.wanted, ())
+        if repr(found.arguments) != repr(own.arguments) or not _fits(program, given.inputs, given.wanted):
             self._versions.clear()
-            raise _of_arguments(program, inputs, wanted)
+            raise _of_arguments(program, given.inputs, given.wanted)
         result = flatten(own.result)
         outputs = [place for place, leaf in enumerate(result) if isinstance(leaf, Slot)]
         kept = rebuild(own.result, [None if isinstance(leaf, Slot) else leaf for leaf in result])
@@ -96,7 +95,7 @@ def called(program: Program) -> Any:
     """
     if program.signature is None:
         raise TypeError("this program is a part of a compiled function; call that, or make one by Program.trace()")
-    return _Given(program)
+    return _Called(program)
 
 
 def _fits(program: Program, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> bool:

@@ -48,11 +48,14 @@ class Tracer(Takes):
     ----------
     captured : dict
         From numbers of values to tensors that the function took from outside.
+    has_integers : bool
+        Whether some inputs are integers of Python.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.has_functions = False
+        self.has_integers = False
         self._tensors: dict[int, Callable[[], Tensor | None]] = {}
         self._hooked: list[tuple[TapeNode, TracingError]] = []
 
@@ -286,6 +289,8 @@ def trace(
     arrays: Sequence[np.ndarray],
     requires_grad: Sequence[bool] = (),
     outside: Outside | None = None,
+    *,
+    has_integers: bool = False,
 ) -> tuple[Program, list[Tensor]]:
     """Call a function of tensors with example values, and return its program, and the tensors that it captured.
 
@@ -301,9 +306,12 @@ def trace(
     outside : Outside, optional
         Gets what the function takes from outside, and what it changes there: further outputs. Without it, that is an
         error.
+    has_integers : bool
+        Whether some inputs are integers of Python.
     """
     load_tracing()
     tracer = Tracer()
+    tracer.has_integers = has_integers
     inputs, numbers = [], []
     for place, array in enumerate(arrays):
         array = np.array(array, order="C")  # its identity is this trace's own

@@ -96,6 +96,11 @@ class Traced(Tensor):
         memo[id(self)] = copy = self.detach().clone()
         return copy
 
+    def __hash__(self) -> int:
+        # In place of an integer, as the key of a dict, it is that integer.
+        is_integer = self.ndim == 0 and self.dtype == np.int64 and getattr(modes.interceptor(), "has_integers", False)
+        return hash(self.item()) if is_integer else super().__hash__()
+
     def __repr__(self) -> str:
         return f"traced({self._layout})"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tapegrad import modes
 from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, rebuild
@@ -13,6 +15,7 @@ from tapegrad.program.derivative import differentiable
 from tapegrad.program.effects import Outside, Postponed, share_memory
 from tapegrad.program.entry import Variant
 from tapegrad.program.program import Program
+from tapegrad.program.replay import replay
 from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
@@ -55,6 +58,20 @@ class Version:
             for bits, state in states:
                 bits.state = state
         return outputs
+
+    def example(self, inputs: Sequence[Tensor]) -> list[np.ndarray] | None:
+        """Return the outputs, and what would be written outside; nothing changes. None if something else stands there.
+
+        The operations run one by one.
+        """
+        states = self.outside.states()
+        others = self.outside.tensors(self._layouts[len(inputs) :])
+        for bits, state in states:
+            bits.state = state
+        if others is None:
+            return None
+        with modes.no_grad():
+            return [own.detach().numpy() for own in replay(self.program, [*inputs, *others])[0]]
 
     def _outputs(self, inputs: Sequence[Tensor], is_new: bool) -> list[Tensor] | None:
         outside = self.outside

@@ -1,0 +1,97 @@
+"""The arguments of one call of a compiled function: which of their leaves are inputs of its program."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.dtypes import default_dtype
+from tapegrad.func.trees import flatten, rebuild, structure
+from tapegrad.ops.creation import as_tensor
+from tapegrad.tensor import Tensor
+
+VALUES: Final = (Tensor, np.ndarray, np.generic, float, complex)
+
+
+class Given:
+    """The arguments of one call.
+
+    Attributes
+    ----------
+    tree : tuple
+        Positional arguments, and a dict of those with names.
+    leaves : list
+    structure : object
+        What the containers are.
+    places : list of int
+        Which leaves are inputs.
+    has_arrays : bool
+        Whether no leaf is a tensor, but some are arrays or numbers: then the results are arrays.
+    inputs : list of Tensor
+    wanted : list of bool
+        Which inputs require grad.
+    integers : list of int
+        Which leaves are integers and inputs.
+    """
+
+    __slots__ = ("has_arrays", "inputs", "integers", "leaves", "places", "structure", "tree", "wanted")
+    inputs: list[Tensor]
+    wanted: list[bool]
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        is_flat = not kwargs and not any(isinstance(arg, (tuple, list, dict)) for arg in args)
+        self.tree = args, kwargs
+        self.leaves = list(args) if is_flat else flatten(self.tree)
+        self.structure: Hashable = len(args) if is_flat else structure(self.tree)
+        self.places = [place for place, leaf in enumerate(self.leaves) if isinstance(leaf, VALUES)]
+        self.integers: list[int] = []
+        self.has_arrays = bool(self.places) and not any(isinstance(self.leaves[own], Tensor) for own in self.places)
+
+    def read(self) -> Given:
+        """Make the inputs tensors."""
+        self.inputs = [as_tensor(self.leaves[place]) for place in self.places]
+        is_recorded = modes.is_grad_enabled()
+        self.wanted = [own.requires_grad and is_recorded for own in self.inputs]
+        return self
+
+    def with_integers(self, integers: list[int]) -> Given:
+        """Return the same call with certain integers as inputs, and no others."""
+        other: Given = object.__new__(Given)
+        other.tree, other.leaves, other.structure = self.tree, self.leaves, self.structure
+        values = [place for place in self.places if place not in self.integers]
+        other.places, other.has_arrays, other.integers = sorted([*values, *integers]), self.has_arrays, integers
+        return other.read()
+
+    def key(self) -> Hashable:
+        """Return what calls that one program may serve have in common.
+
+        Raises
+        ------
+        TypeError
+            When it is hashed, if a leaf that is no input cannot be.
+        """
+        places = set(self.places)
+        return (
+            self.structure,
+            tuple(self.places),
+            tuple([(own.shape, own.dtype) for own in self.inputs]),
+            tuple(self.wanted),
+            tuple([(leaf.__class__, leaf) for place, leaf in enumerate(self.leaves) if place not in places]),
+            default_dtype(),
+        )
+
+    def without_inputs(self) -> tuple[Any, list[Any]]:
+        """Return the arguments and their leaves with None in place of each input."""
+        places = set(self.places)
+        others = [None if place in places else leaf for place, leaf in enumerate(self.leaves)]
+        return rebuild(self.tree, others), others
+
+    def with_tensors(self) -> Any:
+        """Return the arguments with a tensor in place of each array, number and tensor."""
+        leaves = list(self.leaves)
+        for place, tensor in zip(self.places, self.inputs, strict=True):
+            leaves[place] = leaves[place] if place in self.integers else tensor
+        return rebuild(self.tree, leaves)
