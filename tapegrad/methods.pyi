@@ -584,7 +584,7 @@ class TensorMethods:
     def fix(self) -> Tensor:
         """The number without its fraction; integers stay as they are."""
 
-    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+    def flatten(self, start_dim: builtins.int | str = 0, end_dim: builtins.int = -1, order: str = "C") -> Tensor:
         """Join neighbouring dimensions into one."""
 
     def flip(
@@ -853,7 +853,7 @@ class TensorMethods:
         """Fill with numbers whose logarithms are normally distributed, in place."""
 
     def log_softmax(
-        self, dim: builtins.int | None = None, dtype: DTypeLike | None = None, *, axis: builtins.int | None = ...
+        self, dim: builtins.int = ..., dtype: DTypeLike | None = None, *, axis: builtins.int = ...
     ) -> Tensor:
         """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
@@ -1241,7 +1241,7 @@ class TensorMethods:
     def random_(self, *bounds: builtins.int, generator: Generator | None = None) -> Tensor:
         """Fill with integers up to and without a bound, or from one to another, in place."""
 
-    def ravel(self) -> Tensor:
+    def ravel(self, order: str = "C") -> Tensor:
         """Join all dimensions into one; a view if that is possible."""
 
     def reciprocal(self) -> Tensor:
@@ -1271,7 +1271,7 @@ class TensorMethods:
     ) -> Tensor:
         """Repeat each element along a dimension, in a copy."""
 
-    def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+    def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int, order: str = "C") -> Tensor:
         """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
 
     def reshape_as(self, other: Tensor) -> Tensor:
@@ -1382,9 +1382,7 @@ class TensorMethods:
     def slogdet(self, *, input: Any = ...) -> LinalgSlogdet:
         """Signs of determinants, and logarithms of their absolute values."""
 
-    def softmax(
-        self, dim: builtins.int | None = None, dtype: DTypeLike | None = None, *, axis: builtins.int | None = ...
-    ) -> Tensor:
+    def softmax(self, dim: builtins.int = ..., dtype: DTypeLike | None = None, *, axis: builtins.int = ...) -> Tensor:
         """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
     def softplus(self) -> Tensor:

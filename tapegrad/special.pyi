@@ -177,7 +177,7 @@ def log_ndtr(input: Any, *, out: Any = ...) -> Tensor:
     """Logarithm of `ndtr`, precise where that is small."""
 
 def log_softmax(
-    input: Any, dim: int | None = None, dtype: DTypeLike | None = None, *, axis: int | None = ..., out: Any = ...
+    input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...
 ) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
@@ -249,9 +249,7 @@ def shifted_chebyshev_polynomial_w(input: Any, n: Any, *, out: Any = ...) -> Ten
 def sinc(input: Any, *, out: Any = ...) -> Tensor:
     """Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0."""
 
-def softmax(
-    input: Any, dim: int | None = None, dtype: DTypeLike | None = None, *, axis: int | None = ..., out: Any = ...
-) -> Tensor:
+def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
 def spence(input: Any, *, out: Any = ...) -> Tensor:

@@ -28,7 +28,7 @@ NOT_DRAWN = {
     # They jump, or have a kink where operands are equal, or have no slope at a width of 0; `lerp` takes one dtype.
     "floor", "ceil", "trunc", "frac", "round", "remainder", "fmod", "floor_divide", "trunc_divide", "heaviside",
     "nextafter", "copysign", "fmax", "fmin", "nan_to_num", "lerp", "threshold", "hardshrink", "softshrink",
-    "signbit", "sign", "isreal", "voigt_profile",
+    "signbit", "sign", "isreal", "voigt_profile", "voigt_slope", "voigt_dispersion",
     # They are wild, or their operands are targets, probabilities, indices, or rows of a certain length.
     "gamma", "lgamma", "digamma", "polygamma", "zeta", "beta", "betaln", "gammainc", "gammaincc", "betainc", "erfinv",
     "ndtri", "y0", "y1", "k0", "k1", "k0e", "k1e", "i0", "i1", "bessel_j2", "bessel_i2", "bessel_i2e", "entr", "xlogy",

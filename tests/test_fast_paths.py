@@ -125,6 +125,7 @@ NO_KERNEL = {
     "struve",
     "voigt_dispersion",
     "voigt_profile",
+    "voigt_slope",
 }
 # Samples of other ops for which a sweep calls rules, and of which operands.
 WITHOUT_KERNEL = {

@@ -45,6 +45,7 @@ NO_FORMULA = {
     "jacobi_amplitude",
     "lpmv",
     "voigt_dispersion",
+    "voigt_slope",
     "cbrt",  # before version 0.66, numba makes a power of it
     "isneginf",
     "isposinf",

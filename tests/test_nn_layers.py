@@ -392,4 +392,8 @@ def test_dimensions_that_are_not_given(name, shape):
         with pytest.warns(UserWarning, match=f"Implicit dimension choice for {name} has been deprecated"):
             result = getattr(library.nn.functional, name)(x)
         results.append(result.numpy())
+        if name != "softmin":
+            for call in (getattr(library, name), getattr(x, name), getattr(library.special, name)):
+                with pytest.raises(TypeError, match="missing 1 required positional argument"):
+                    call() if call == getattr(x, name) else call(x)
     np.testing.assert_allclose(*results, rtol=1e-12)

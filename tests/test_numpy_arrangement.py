@@ -213,3 +213,36 @@ def test_files() -> None:
 def test_what_is_refused(call: Callable[[Any], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call(tg.tensor(X))
+
+
+IN_COLUMNS = {
+    "reshape": lambda x: x.reshape(6, 4, order="F"),
+    "reshape to a tuple": lambda x: x.reshape((6, -1), order="F"),
+    "reshape to a line": lambda x: x.reshape(-1, order="F"),
+    "reshape in rows": lambda x: x.reshape((3, 8), order="C"),
+    "ravel": lambda x: x.ravel("F"),
+    "flatten": lambda x: x.flatten("F"),
+    "flatten by keyword": lambda x: x.flatten(order="F"),
+    "np.reshape": lambda x: np.reshape(x, (4, 6), order="F"),
+}
+
+
+@pytest.mark.parametrize("call", IN_COLUMNS.values(), ids=IN_COLUMNS)
+def test_order_of_methods(call):
+    """NumPy's order of elements, as NumPy's methods take it; compiled too."""
+    array = np.arange(24.0).reshape(2, 3, 4)
+    weights = np.random.default_rng(0).normal(size=call(array).shape)
+    expected = np.empty(24)
+    expected[call(np.arange(24).reshape(2, 3, 4)).ravel()] = weights.ravel()
+    for function in (call, tg.compile(call)):
+        x = tg.tensor(array, requires_grad=True)
+        y = function(x)
+        np.testing.assert_array_equal(y.detach(), call(array))
+        (y * weights).sum().backward()
+        np.testing.assert_array_equal(x.grad.numpy().ravel(), expected)
+
+
+def test_order_that_there_is_not():
+    for call in (lambda x: x.reshape(4, order="A"), lambda x: x.ravel("K"), lambda x: x.flatten("x")):
+        with pytest.raises(ValueError, match="order must be 'C' or 'F'"):
+            call(tg.ones(2, 2))

@@ -6,8 +6,6 @@ Written by `python -m tools.stubs`, from the public functions.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numpy.typing import DTypeLike
-
 from tapegrad.tensor import Tensor
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding", "embedding_bag", "feature_alpha_dropout", "fold", "fractional_max_pool2d", "fractional_max_pool3d", "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_", "linear", "linear_cross_entropy", "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss", "multi_head_attention_forward", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm", "rrelu", "rrelu_", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "threshold_", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear", "upsample_nearest"]  # fmt: skip
@@ -477,9 +475,9 @@ def local_response_norm(input: Any, size: int, alpha: float = 0.0001, beta: floa
     """Divide by :math:`(k + \\alpha \\overline{x^2})^\\beta`, with the mean over neighbouring channels."""
 
 def log_softmax(
-    input: Any, dim: int | None = None, dtype: DTypeLike | None = None, *, axis: int | None = ..., out: Any = ...
+    input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, *, axis: int | None = ...
 ) -> Tensor:
-    """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
+    """Logarithm of `softmax`: `tapegrad.log_softmax`, whose `dim` may be left out here."""
 
 def logsigmoid(input: Any) -> Tensor:
     """Logarithm of the `sigmoid`, computed so that nothing overflows."""
@@ -784,11 +782,13 @@ def soft_margin_loss(
     """Logistic loss :math:`\\log(1 + e^{-y x})` of scores with the signs that they should have."""
 
 def softmax(
-    input: Any, dim: int | None = None, dtype: DTypeLike | None = None, *, axis: int | None = ..., out: Any = ...
+    input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, *, axis: int | None = ...
 ) -> Tensor:
-    """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
+    """Exponentials along a dimension, divided by their sum: `tapegrad.softmax`, whose `dim` may be left out here."""
 
-def softmin(input: Any, dim: int | None = None, dtype: Any = None, *, axis: int | None = ...) -> Tensor:
+def softmin(
+    input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, *, axis: int | None = ...
+) -> Tensor:
     """`softmax` of the negative elements: the least has the largest share."""
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,7 @@ from tapegrad.ops.reductions import kept_shape, sum, total_shape
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, Sample, xp
-from tapegrad.ops.table.public import FUNCTIONAL, SPECIAL, TOP, public
+from tapegrad.ops.table.public import SPECIAL, TOP, public
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range, reduced_dims
 from tapegrad.ops.transcendental import exp, log
 from tapegrad.tape.layout import Layout
@@ -119,22 +118,12 @@ def _log_softmax_oracle(x: Any, dim: int) -> Any:
     return _shifted(x, dims) - np.log(np.exp(_shifted(x, dims)).sum(dims, keepdims=True))
 
 
-def implicit_dim(call: str, x: Tensor) -> int:
-    """Return the dimension that PyTorch's functions of neural networks choose where none is given, with a warning."""
-    warnings.warn(
-        f"Implicit dimension choice for {call} has been deprecated. Change the call to include dim=X as an argument.",
-        UserWarning,
-        stacklevel=3,
-    )
-    return 0 if x.ndim in (0, 1, 3) else 1
-
-
 def _normalising(
     name: str, by_numpy: Callable[..., Any], rule: Callable[..., Any], oracle: Callable[..., Any], doc: str
 ) -> Callable[..., Tensor]:
     """Return a function whose results belong together along one dimension, and whose rule asks for them."""
 
-    @public(method=True, namespaces=(TOP, FUNCTIONAL, SPECIAL))
+    @public(method=True, namespaces=(TOP, SPECIAL))
     @operation(
         name,
         forward=by_numpy,
@@ -150,10 +139,8 @@ def _normalising(
         doc=doc,
         common=docs.ALONG_IN_DTYPE,
     )
-    def bind(input: Any, dim: int | None = None, dtype: DTypeLike | None = None) -> Bound:
+    def bind(input: Any, dim: int, dtype: DTypeLike | None = None) -> Bound:
         x = floating(name, input, dtype)
-        if dim is None:
-            dim = implicit_dim(name, x)
         place = one_dim(name, x._layout.ndim, dim)
         return Bound((x,), {"dim": (place,) if x._layout.ndim else ()})
 

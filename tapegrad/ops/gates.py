@@ -1,19 +1,21 @@
-"""Activations along a dimension: gated linear units, and softmin."""
+"""Activations along a dimension: gated linear units, and softmax as networks call it."""
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.ops.along import implicit_dim, softmax
+from tapegrad.ops.along import log_softmax as log_softmax_of_dim
+from tapegrad.ops.along import softmax as softmax_of_dim
 from tapegrad.ops.arithmetic import neg
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.shaped import only_floats
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import binary
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.table.structural import one_dim
@@ -83,9 +85,54 @@ def _softmin_by_numpy(input: np.ndarray, dim: int) -> Any:
     return powers / powers.sum(dim, keepdims=True)
 
 
+def _implicit_dim(call: str, input: Any) -> int:
+    """Return the dimension that PyTorch's functions of neural networks choose where none is given, with a warning."""
+    warnings.warn(
+        f"Implicit dimension choice for {call} has been deprecated. Change the call to include dim=X as an argument.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return 0 if len(shape_of(input)) in (0, 1, 3) else 1
+
+
+_SAMPLES: Final = (Sample(((2, 3),), {"dim": 1}), Sample(((3,),), {"dim": 0}))
+
+
 @public(namespaces=(FUNCTIONAL,), common=docs.ALONG_IN_DTYPE)
-@composite((Sample(((2, 3),), {"dim": 1}), Sample(((3,),), {"dim": 0})), _softmin_by_numpy, real_only=True)
-def softmin(input: Any, dim: int | None = None, dtype: Any = None) -> Tensor:
+@composite(_SAMPLES, lambda input, dim: _softmin_by_numpy(-input, dim), real_only=True)
+def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    r"""Exponentials along a dimension, divided by their sum: `tapegrad.softmax`, whose `dim` may be left out here.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.softmax(tg.tensor([0.0, 0.0]), 0)
+    tensor([0.5000, 0.5000])
+    """
+    if dim is None:
+        dim = _implicit_dim("softmax", input)
+    return softmax_of_dim(input, dim, dtype)
+
+
+@public(namespaces=(FUNCTIONAL,), common=docs.ALONG_IN_DTYPE)
+@composite(_SAMPLES, lambda input, dim: np.log(_softmin_by_numpy(-input, dim)), real_only=True)
+def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    r"""Logarithm of `softmax`: `tapegrad.log_softmax`, whose `dim` may be left out here.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.log_softmax(tg.tensor([0.0, 1000.0]), 0)
+    tensor([-1000.,     0.])
+    """
+    if dim is None:
+        dim = _implicit_dim("log_softmax", input)
+    return log_softmax_of_dim(input, dim, dtype)
+
+
+@public(namespaces=(FUNCTIONAL,), common=docs.ALONG_IN_DTYPE)
+@composite(_SAMPLES, _softmin_by_numpy, real_only=True)
+def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     r"""`softmax` of the negative elements: the least has the largest share.
 
     Notes
@@ -98,5 +145,6 @@ def softmin(input: Any, dim: int | None = None, dtype: Any = None) -> Tensor:
     >>> tg.nn.functional.softmin(tg.tensor([0.0, 0.0]), 0)
     tensor([0.5000, 0.5000])
     """
-    x: Tensor = neg(input)
-    return softmax(x, implicit_dim("softmin", x) if dim is None else dim, dtype)
+    if dim is None:
+        dim = _implicit_dim("softmin", input)
+    return softmax_of_dim(neg(input), dim, dtype)

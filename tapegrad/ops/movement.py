@@ -64,7 +64,7 @@ def reshaping(
     errors: Sequence[ErrorSample] = (),
     common: docs.Common = docs.MOVEMENT,
     node_name: str = "",
-) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., Tensor]]:
+) -> Callable[[Callable[..., dict[str, Any] | Tensor]], Callable[..., Tensor]]:
     """Make the op of a function whose result is its operand with another shape, the attribute ``shape``."""
     return movement(
         name, lambda x, shape: x.reshape(shape), lambda ct, x_shape: xp.reshape(ct, x_shape), same_view,
@@ -92,18 +92,22 @@ def reshaping(
         ErrorSample(lambda: xp.reshape(np.ones(3), (-1, -1)), RuntimeError, "only one dimension can be inferred"),
     ),
 )
-def reshape(input: Tensor, shape: int | Sequence[int], *rest: int) -> dict[str, Any]:
+def reshape(input: Tensor, shape: int | Sequence[int], *rest: int, order: str = "C") -> dict[str, Any] | Tensor:
     """Give the elements, in their order, another shape; a view if that is possible, else a copy.
 
     Parameters
     ----------
     shape : tuple of int, or several int
         One of them may be -1; it is inferred from the others.
+    order : {"C", "F"}
+        NumPy's: whether the last index changes fastest, or the first.
 
     Raises
     ------
     RuntimeError
         If that shape does not hold the elements.
+    ValueError
+        If there is no such order.
 
     Examples
     --------
@@ -111,7 +115,21 @@ def reshape(input: Tensor, shape: int | Sequence[int], *rest: int) -> dict[str, 
     >>> tg.reshape(tg.arange(6), (2, -1)).tolist()
     [[0, 1, 2], [3, 4, 5]]
     """
-    return {"shape": _resolve("reshape", input, sizes(shape, rest))}
+    lengths = sizes(shape, rest)
+    if _is_fortran("reshape", order):
+        return _reversed(reshape(_reversed(input), lengths[::-1]))
+    return {"shape": _resolve("reshape", input, lengths)}
+
+
+def _is_fortran(call: str, order: str) -> bool:
+    if order not in ("C", "F"):
+        raise ValueError(f"order must be 'C' or 'F', {call}() got {order!r}")
+    return order == "F"
+
+
+def _reversed(x: Any) -> Tensor:
+    result: Tensor = xp.permute(x, tuple(range(x.ndim))[::-1])
+    return result
 
 
 @public(method=True, common=docs.MOVEMENT)
@@ -208,13 +226,15 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
         ErrorSample(lambda: xp.flatten(np.ones((2, 3)), 1, 0), RuntimeError, "start_dim cannot come after end_dim"),
     ),
 )
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, Any]:
+def flatten(input: Tensor, start_dim: int | str = 0, end_dim: int = -1, order: str = "C") -> dict[str, Any] | Tensor:
     """Join neighbouring dimensions into one.
 
     Parameters
     ----------
     start_dim, end_dim : int
         The first and the last of them.
+    order : {"C", "F"}
+        NumPy's, where all dimensions are joined; it may stand first.
 
     Returns
     -------
@@ -235,6 +255,10 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, A
     (2, 12)
     """
     x = input
+    if isinstance(start_dim, str):
+        return ravel(x, start_dim)
+    if order != "C":
+        return ravel(x, order)
     first, last = one_dim("flatten", x.ndim, start_dim), one_dim("flatten", x.ndim, end_dim)
     if first > last:
         raise RuntimeError(
@@ -292,8 +316,18 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
 
 @public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((),)), Sample(((2, 3),))), np.ravel)
-def ravel(input: Any) -> Tensor:
+def ravel(input: Any, order: str = "C") -> Tensor:
     """Join all dimensions into one; a view if that is possible.
+
+    Parameters
+    ----------
+    order : {"C", "F"}
+        NumPy's: whether the last index changes fastest, or the first.
+
+    Raises
+    ------
+    ValueError
+        If there is no such order.
 
     Examples
     --------
@@ -301,4 +335,4 @@ def ravel(input: Any) -> Tensor:
     >>> tg.ravel(tg.zeros(2, 3)).shape
     (6,)
     """
-    return flatten(input)
+    return reshape(input, -1, order="F") if _is_fortran("ravel", order) else flatten(input)

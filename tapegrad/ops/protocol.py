@@ -103,12 +103,11 @@ def _transpose(a: Any, axes: Any = None) -> Any:
 
 
 def _reshape(a: Any, shape: Any, order: str = "C", **_: Any) -> Any:
-    if order == "F":
-        lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        return _transpose(ops.reshape(_transpose(a), lengths[::-1]))
-    if order != "C":
+    if order == "C":
+        return ops.reshape(a, shape)
+    if order != "F":
         raise unsupported("np.reshape", f"with order={order!r}")
-    return ops.reshape(a, shape)
+    return ops.reshape(a, shape, order=order)
 
 
 def _concatenate(arrays: Any, axis: Any = 0, out: Any = None, **kwargs: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.forward.scipy import SciPy, scipy_function
+from tapegrad.forward.voigt import voigt
 from tapegrad.ops.table.elementwise import elementwise
 from tapegrad.ops.table.op import NotYet, Sample, xp
 from tapegrad.ops.table.values import repeated
@@ -238,43 +239,29 @@ stdtrit = _op("stdtrit", "df p", {"p": lambda ct, df, out: ct / _student_density
 
 # Voigt's profile is the real part of a function that is analytic in x + i gamma, and solves the heat equation in sigma
 
-
-def _profile_by_x(x: Any, sigma: Any, gamma: Any, profile: Any, other: Any) -> Any:
-    return (gamma * other - x * profile) / (sigma * sigma)
-
-
-def _other_by_x(x: Any, sigma: Any, gamma: Any, profile: Any, other: Any) -> Any:
-    return (1 / math.pi - x * other - gamma * profile) / (sigma * sigma)
-
-
-def _dispersion(x: Any, sigma: Any, gamma: Any) -> Any:
-    scale = sigma * math.sqrt(2.0)
-    return scipy_function("wofz")((x + 1j * gamma) / scale).imag / (scale * math.sqrt(math.pi))
-
-
-def _voigt_rule(part: str, by: str) -> Callable[..., Any]:
-    """Return the rule of the profile, or of the imaginary part, by an operand."""
-
-    def rule(ct: Any, x: Any, sigma: Any, gamma: Any) -> Any:
-        profile, other = xp.voigt_profile(x, sigma, gamma), xp.voigt_dispersion(x, sigma, gamma)
-        slopes = [slope(x, sigma, gamma, profile, other) for slope in (_profile_by_x, _other_by_x)]
-        if by == "gamma":  # the derivative times i
-            return ct * (-slopes[1] if part == "profile" else slopes[0])
-        if by == "x":
-            return ct * slopes[part != "profile"]
-        value, slope, sign, across = (
-            (profile, slopes[0], 1.0, slopes[1]) if part == "profile" else (other, slopes[1], -1.0, slopes[0])
-        )
-        return ct * (sign * gamma * across - value - x * slope) / sigma
-
-    return rule
-
-
-voigt_profile, _voigt_dispersion = (
-    _op(
-        name, "x sigma gamma", {by: _voigt_rule(part, by) for by in ("x", "sigma", "gamma")}, forward=forward
-    )
-    for name, part, forward in (
-        ("voigt_profile", "profile", None), ("voigt_dispersion", "dispersion", _dispersion),
-    )
+voigt_profile = _op(
+    "voigt_profile", "x sigma gamma",
+    {
+        "x": lambda ct, x, sigma, gamma: ct * xp.voigt_slope(1.0, x, sigma, gamma),
+        "sigma": lambda ct, x, sigma, gamma: ct * sigma * xp.voigt_slope(2.0, x, sigma, gamma),
+        "gamma": lambda ct, x, sigma, gamma: -ct * xp.voigt_dispersion(1.0, x, sigma, gamma),
+    },
+)  # fmt: skip
+_op(
+    "voigt_slope", "n x sigma gamma",
+    {
+        "x": lambda ct, n, x, sigma, gamma: ct * xp.voigt_slope(n + 1.0, x, sigma, gamma),
+        "sigma": lambda ct, n, x, sigma, gamma: ct * sigma * xp.voigt_slope(n + 2.0, x, sigma, gamma),
+        "gamma": lambda ct, n, x, sigma, gamma: -ct * xp.voigt_dispersion(n + 1.0, x, sigma, gamma),
+    },
+    forward=lambda *operands: voigt(*operands).real, whole=1,
+)  # fmt: skip
+_op(
+    "voigt_dispersion", "n x sigma gamma",
+    {
+        "x": lambda ct, n, x, sigma, gamma: ct * xp.voigt_dispersion(n + 1.0, x, sigma, gamma),
+        "sigma": lambda ct, n, x, sigma, gamma: ct * sigma * xp.voigt_dispersion(n + 2.0, x, sigma, gamma),
+        "gamma": lambda ct, n, x, sigma, gamma: ct * xp.voigt_slope(n + 1.0, x, sigma, gamma),
+    },
+    forward=lambda *operands: voigt(*operands).imag, whole=1,
 )  # fmt: skip

@@ -706,7 +706,7 @@ def fill(input: Any, value: Any, *, out: Any = ...) -> Tensor:
 def fix(input: Any, *, out: Any = ...) -> Tensor:
     """The number without its fraction; integers stay as they are."""
 
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1, *, out: Any = ...) -> Tensor:
+def flatten(input: Any, start_dim: int | str = 0, end_dim: int = -1, order: str = "C", *, out: Any = ...) -> Tensor:
     """Join neighbouring dimensions into one."""
 
 def flip(input: Any, dims: int | Sequence[int] = ..., *rest: int, axis: int | Sequence[int] = ...) -> Tensor:
@@ -1114,7 +1114,7 @@ def log2(input: Any, *, out: Any = ...) -> Tensor:
     """Logarithm to base 2."""
 
 def log_softmax(
-    input: Any, dim: int | None = None, dtype: DTypeLike | None = None, *, axis: int | None = ..., out: Any = ...
+    input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...
 ) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
@@ -1659,7 +1659,7 @@ def randperm(
 ) -> Tensor:
     """Return the integers from 0 to ``n - 1`` in random order."""
 
-def ravel(input: Any, *, out: Any = ...) -> Tensor:
+def ravel(input: Any, order: str = "C", *, out: Any = ...) -> Tensor:
     """Join all dimensions into one; a view if that is possible."""
 
 def real(input: Any, *, out: Any = ...) -> Tensor:
@@ -1688,7 +1688,7 @@ def repeat_interleave(
 ) -> Tensor:
     """Repeat each element along a dimension, in a copy."""
 
-def reshape(input: Any, shape: int | Sequence[int], *rest: int) -> Tensor:
+def reshape(input: Any, shape: int | Sequence[int], *rest: int, order: str = "C") -> Tensor:
     """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
 
 def reshape_as(input: Any, other: Tensor, *, out: Any = ...) -> Tensor:
@@ -1906,9 +1906,7 @@ def slice_scatter(
 def slogdet(A: Any = ..., *, input: Any = ..., out: Any = ...) -> LinalgSlogdet:
     """Signs of determinants, and logarithms of their absolute values."""
 
-def softmax(
-    input: Any, dim: int | None = None, dtype: DTypeLike | None = None, *, axis: int | None = ..., out: Any = ...
-) -> Tensor:
+def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
 def sort(

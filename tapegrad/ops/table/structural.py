@@ -26,7 +26,7 @@ from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 P = ParamSpec("P")
-Attributes = Callable[Concatenate[Tensor, P], dict[str, Any]]
+Attributes = Callable[Concatenate[Tensor, P], dict[str, Any] | Tensor]
 Function = Callable[Concatenate[Any, P], Tensor]
 Forward = Callable[..., Any]
 StepOf = Callable[[Plan, int], Step | None]
@@ -195,7 +195,7 @@ def movement(
 ) -> Callable[[Attributes[P]], Function[P]]:
     """Make the op of a function that moves the elements of operand ``x`` and computes nothing.
 
-    The function that is decorated checks its arguments and returns the attributes.
+    The function that is decorated checks its arguments and returns the attributes, or the result, of other ops.
 
     Parameters
     ----------
@@ -236,12 +236,15 @@ def out_of_range(name: str) -> ErrorSample:
     return ErrorSample(lambda: getattr(xp, name)(np.ones(3), dim=1), IndexError, words)
 
 
-def _binder(name: str, attributes: Callable[..., dict[str, Any]], of_views: bool) -> Callable[..., Bound]:
-    def bind(input: Any, *args: Any, **kwargs: Any) -> Bound:
+def _binder(
+    name: str, attributes: Callable[..., dict[str, Any] | Tensor], of_views: bool
+) -> Callable[..., Any]:
+    def bind(input: Any, *args: Any, **kwargs: Any) -> Bound | Tensor:
         x = as_operand(input, name, "input", 1)
         if of_views or x._layout.weak:
             x._array()  # for a view to share its memory
-        return Bound((x,), attributes(x, *args, **kwargs))
+        found = attributes(x, *args, **kwargs)
+        return Bound((x,), found) if found.__class__ is dict else found  # type: ignore[return-value]
 
     return binder(attributes)(bind)
 
