@@ -17,16 +17,18 @@ _new: Final = object.__new__  # half the time of `cls.__new__`, which goes throu
 F = TypeVar("F", bound=Callable[..., Any])
 
 # The mode word, which compiled code reads once a call. The lower half counts the threads that do not record: while it
-# is 0, nobody looks at the thread-local value, which would cost 35 ns. The upper half counts the threads with an
-# interceptor: while there is one, every call goes to Python. The highest bit says whether a write in place was ever
-# recorded: from then on, recording checks whether an operand is a stale view (see `tapegrad.tape.views`). The bit below
-# it says whether a thread ever asked for strong zeros or anomaly mode: from then on, passes look at the thread-local
-# values.
+# is 0, nobody looks at the thread-local value, which would cost 35 ns. The next bits count the threads with an
+# interceptor: while there is one, every call goes to Python. Then stand those in the mode of strong zeros: while there
+# is one, calls of compiled functions go to Python. The highest bit says whether a write in place was ever recorded:
+# from then on, recording checks whether an operand is a stale view (see `tapegrad.tape.views`). The bit below it says
+# whether a thread ever asked for strong zeros or anomaly mode: from then on, passes look at the thread-local values.
 INTERCEPTED: Final = 1 << 32
+STRONG_ZEROS: Final = 1 << 48
 PASS_MODES: Final = 1 << 61
 WRITES_NOTED: Final = 1 << 62
-DISABLED: Final = INTERCEPTED - 1  # the lower half
-INTERCEPTORS: Final = PASS_MODES - INTERCEPTED  # the upper half
+DISABLED: Final = INTERCEPTED - 1
+INTERCEPTORS: Final = STRONG_ZEROS - INTERCEPTED
+NOT_COMPILED: Final = PASS_MODES - INTERCEPTED  # what sends calls of compiled functions to Python
 mode = ctypes.c_int64(0)
 
 Interceptor = Callable[..., Any]
@@ -35,6 +37,7 @@ Interceptor = Callable[..., Any]
 class _Thread(threading.local):
     enabled = True
     interceptor: Interceptor | None = None
+    strong_zero = False
 
 
 # CPython switches threads, and calls signal handlers, where code calls or jumps back. Statements that belong together
@@ -91,6 +94,14 @@ def note_write() -> None:
 def note_pass_mode() -> None:
     """Let passes look at the modes of `tapegrad.pass_modes` from now on."""
     mode.value |= PASS_MODES
+
+
+def switch_strong_zero(enabled: bool) -> None:
+    """Let zeros stay zeros in the passes of this thread, or not: what is behind `tapegrad.pass_modes.strong_zero`."""
+    note_pass_mode()
+    if thread.strong_zero is not enabled:
+        thread.strong_zero = enabled
+        mode.value += STRONG_ZEROS if enabled else -STRONG_ZEROS
 
 
 def interceptor() -> Interceptor | None:
@@ -179,8 +190,9 @@ class uninterrupted:
 
 
 def _forget_other_threads() -> None:
-    intercepted = thread.interceptor is not None
-    mode.value = int(not is_enabled_here()) + INTERCEPTED * int(intercepted)
+    counts = int(not is_enabled_here()), int(thread.interceptor is not None), int(thread.strong_zero)
+    mode.value &= WRITES_NOTED | PASS_MODES
+    mode.value += counts[0] + INTERCEPTED * counts[1] + STRONG_ZEROS * counts[2]
 
 
 in_child(_forget_other_threads)

@@ -11,7 +11,6 @@ from tapegrad import modes
 
 
 class _Local(threading.local):
-    strong_zero = False
     checks: bool | None = None
     inference = False
     tracing = False
@@ -41,7 +40,7 @@ def set_inference(enabled: bool) -> None:
 def calls_rules() -> bool:
     """Whether passes of this thread call all rules from Python: for strong zeros, in anomaly mode, and to be traced."""
     return bool(modes.mode.value & modes.PASS_MODES) and (
-        _local.strong_zero or _local.checks is not None or _local.tracing
+        modes.thread.strong_zero or _local.checks is not None or _local.tracing
     )
 
 
@@ -87,13 +86,12 @@ def set_checks(check_nan: bool | None) -> None:
 
 def is_strong_zero() -> bool:
     """Whether a cotangent that is zero stays zero in this thread's passes: see `strong_zero`."""
-    return _local.strong_zero
+    return modes.thread.strong_zero
 
 
 def set_strong_zero(mode: bool) -> None:
     """Let a cotangent that is zero stay zero, or not, in the passes of this thread: see `strong_zero`."""
-    _local.strong_zero = bool(mode)
-    modes.note_pass_mode()
+    modes.switch_strong_zero(bool(mode))
 
 
 @contextlib.contextmanager
@@ -112,7 +110,7 @@ class strong_zero(contextlib.ContextDecorator):
     """Let a cotangent that is exactly zero stay zero, also where the slope is infinite or nan.
 
     In ``where(x > 0, sqrt(x), 0.0)`` the branch that is not chosen gets the cotangent 0, and 0 times an infinite slope
-    is nan. In this mode it is 0, in all elementwise operations, for passes of this thread.
+    is nan. In this mode it is 0, in all elementwise operations, for passes of this thread. Tangents are not changed.
 
     Parameters
     ----------
@@ -121,7 +119,8 @@ class strong_zero(contextlib.ContextDecorator):
     Notes
     -----
     Off by default: PyTorch has no such mode. A pass in this mode calls the rules of all entries from Python, so
-    it is slower than an ordinary pass, most of all on small arrays. Recording costs the same.
+    it is slower than an ordinary pass, most of all on small arrays. Recording costs the same. A compiled function that
+    is called in this mode runs operation by operation. One that enters the mode itself is compiled with it.
 
     Examples
     --------
@@ -143,3 +142,8 @@ class strong_zero(contextlib.ContextDecorator):
 
     def __exit__(self, *_: object) -> None:
         set_strong_zero(self.before.pop())
+
+
+def weak_zeros() -> contextlib.AbstractContextManager[None]:
+    """Leave the mode of strong zeros, for a pass whose cotangents are zeros of which only the graph counts."""
+    return strong_zero(False) if is_strong_zero() else contextlib.nullcontext()

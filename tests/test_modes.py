@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -253,6 +254,70 @@ def test_strong_zeros_stay_zero() -> None:
     assert second.tolist()[::2] == [0.0, 0.0]
     assert np.isnan(others[0])
     assert np.isnan(tg.autograd.grad(_dead_branch(x), x)[0].tolist()[0])
+
+
+def _cubes(x: tg.Tensor) -> tg.Tensor:
+    return (x**3).sum()
+
+
+TANGENTS = {
+    "jvp": lambda x: tg.func.jvp(_cubes, (x,), (x,))[1],
+    "jacfwd": lambda x: tg.func.jacfwd(lambda y: y * y.flip(0))(x),
+    "linearize": lambda x: tg.func.linearize(_cubes, x)[1](x),
+    "functional.jvp": lambda x: tg.autograd.functional.jvp(_cubes, x, x)[1],
+    "hessian": lambda x: tg.func.hessian(_cubes)(x),
+    "compiled": lambda x: tg.compile(tg.func.jacfwd(_cubes))(x),
+}
+
+
+@pytest.mark.parametrize("call", TANGENTS.values(), ids=TANGENTS)
+def test_strong_zeros_leave_tangents_alone(call: Callable[[tg.Tensor], tg.Tensor]) -> None:
+    """They come of a pass whose cotangent is zero."""
+    x = tg.tensor([1.0, 4.0])
+    expected = call(x)
+    with tg.autograd.strong_zero():
+        np.testing.assert_array_equal(call(x), expected)
+    assert expected.abs().sum() > 0
+
+
+def test_strong_zeros_of_compiled_functions() -> None:
+    """Also if they are compiled before; what enters the mode itself is compiled with it."""
+
+    def inside(x: tg.Tensor) -> tg.Tensor:
+        with tg.autograd.strong_zero():
+            return tg.func.grad(_dead_branch)(x)
+
+    def by_a_call(x: tg.Tensor) -> tg.Tensor:
+        leaf = x.detach().requires_grad_()
+        return tg.autograd.grad(compiled(leaf), leaf)[0]
+
+    compiled = tg.compile(_dead_branch)
+    calls = tg.compile(tg.func.grad(_dead_branch)), tg.func.grad(compiled), by_a_call
+    x, strong = tg.tensor([0.0, 4.0]), tg.compile(inside)
+    for mode in (False, True, False, True):
+        with tg.autograd.strong_zero(mode):
+            for call in calls:
+                assert bool(np.isnan(call(x)[0])) is not mode
+            assert call(x)[1] == strong(x)[1]
+            assert strong(x)[0] == 0
+    assert "straight code" in str(strong.explain())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_keeps_modes_and_stale_views() -> None:
+    x = tg.tensor([0.0, 4.0, 1.0], requires_grad=True)
+    y = x * 1
+    view = y[1:]
+    y.mul_(3.0)
+    with tg.autograd.strong_zero():
+        child = os.fork()
+        if not child:
+            found = (
+                tg.autograd.grad(_dead_branch(x), x)[0][0].item(),
+                tg.autograd.grad((view * view).sum(), x)[0].tolist(),
+            )
+            os._exit(0 if found == (0.0, [0.0, 72.0, 18.0]) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_strong_zeros_by_a_setter_and_of_several_results() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tapegrad import errors, modes
 from tapegrad.autograd.roots import zeros_of
+from tapegrad.pass_modes import weak_zeros
 from tapegrad.tape.graph import whole_node
 from tapegrad.tensor import Tensor
 
@@ -34,11 +35,15 @@ def is_transposed() -> bool:
 
 
 def to_be_transposed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function that records a backward pass, which is then transposed."""
+    """Call a function that records a backward pass, which is then transposed.
+
+    Its cotangents are zeros, of which only the graph counts: the mode of strong zeros would cut that.
+    """
     before = is_transposed()
     _local.transposed = True
     try:
-        return function(*args, **kwargs)
+        with weak_zeros():
+            return function(*args, **kwargs)
     finally:
         _local.transposed = before
 

@@ -13,6 +13,7 @@ from tapegrad.autograd.roots import zeros_of
 from tapegrad.autograd.seeds import block, pull_units
 from tapegrad.autograd.user_calls import Call, check_jacobian, refuse
 from tapegrad.modes import enable_grad
+from tapegrad.pass_modes import weak_zeros
 from tapegrad.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -94,7 +95,7 @@ def jvp(
     vectors = call.vectors(v, call.inputs, call.has_tuple, "the input to the user-provided function is")
     cts = [zeros_of(output).requires_grad_() for output in call.outputs if output._layout.floating]
     roots = [output for output in call.outputs if output._layout.floating]
-    with enable_grad():
+    with enable_grad(), weak_zeros():
         slopes = call.slopes(roots, call.inputs, cts, True)
     for index, slope in enumerate(slopes if strict else ()):
         if slope is None or not slope.requires_grad:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import call, call_void, stack
-from tapegrad.modes import INTERCEPTORS
+from tapegrad.modes import NOT_COMPILED
 from tapegrad.program.arguments import UNFIT, has_names, is_off, read_inputs, read_values
 from tapegrad.program.changes import begin, can_write, change, has_gradients, undo
 from tapegrad.program.outcomes import RAISED, built, drop, finish_outputs, new_arrays
@@ -236,7 +236,7 @@ def call_variant(
 def run(self: DispatchObject, args: Array[Object], nargs: int, names: Tuple) -> int:
     """Call a program, or the fallback if no variant serves the arguments; return 0 if Python raised."""
     dispatch, variants = DispatchFields(self.data.data), self.variants
-    if dispatch.runtime.mode.bits & INTERCEPTORS == 0:
+    if dispatch.runtime.mode.bits & NOT_COMPILED == 0:
         incref(variants)  # others may be put into their place while Python or another thread runs
         result, off = Object(UNFIT), is_off(dispatch.runtime)
         for number in range(variants.length):

@@ -14,6 +14,7 @@ from tapegrad import dtypes, modes
 from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import enable_grad
+from tapegrad.pass_modes import is_strong_zero
 from tapegrad.program.effects import Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
 from tapegrad.program.functional import Functional
@@ -102,9 +103,9 @@ class Compiled:
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function in a way in which the compiled entry does not serve it."""
-        is_marked = is_marking()
+        is_marked, is_strong = is_marking(), is_strong_zero()
         others = [self._marked] if is_marked else self._recorded if modes.is_grad_enabled() else ()
-        for other in others:
+        for other in () if is_strong else others:
             served = other(args, kwargs)
             if served is not None:
                 return served[0]
@@ -112,6 +113,8 @@ class Compiled:
         if any(leaf.__class__ is Traced for leaf in given.leaves):
             return self.function(*args, **kwargs)  # a part of the program that is being traced
         given.read()
+        if is_strong:  # passes in that mode, here and later, look for operations
+            return self._called_itself(given)
         try:
             given = self._with_integers(given)
             key = given.key()

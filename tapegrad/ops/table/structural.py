@@ -236,9 +236,7 @@ def out_of_range(name: str) -> ErrorSample:
     return ErrorSample(lambda: getattr(xp, name)(np.ones(3), dim=1), IndexError, words)
 
 
-def _binder(
-    name: str, attributes: Callable[..., dict[str, Any] | Tensor], of_views: bool
-) -> Callable[..., Any]:
+def _binder(name: str, attributes: Callable[..., dict[str, Any] | Tensor], of_views: bool) -> Callable[..., Any]:
     def bind(input: Any, *args: Any, **kwargs: Any) -> Bound | Tensor:
         x = as_operand(input, name, "input", 1)
         if of_views or x._layout.weak:
