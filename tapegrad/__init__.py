@@ -50,6 +50,7 @@ from tapegrad.ops.table import public as _public
 from tapegrad.ops.warmup import warmup
 from tapegrad.pass_modes import is_anomaly_check_nan_enabled, is_anomaly_enabled, is_inference_mode_enabled
 from tapegrad.printing import set_printoptions
+from tapegrad.runtime import module_names
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads
 from tapegrad.runtime.later import later
 from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
@@ -70,6 +71,7 @@ from tapegrad.type_info import (
 )
 
 install()
+module_names.install()
 newaxis = None  # ``x[:, newaxis]``, as in NumPy
 
 __all__ = [

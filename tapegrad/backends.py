@@ -7,6 +7,8 @@ from typing import Final
 
 __all__ = ["accelerator", "cuda", "cudnn", "mps"]
 
+__path__: list[str] = []  # so that import statements look for tapegrad.backends.cudnn: see runtime/module_names.py
+
 _no: Final = staticmethod(lambda: False)
 cudnn: Final = SimpleNamespace(enabled=False, benchmark=False, deterministic=False, allow_tf32=False, is_available=_no)
 cuda: Final = SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False), is_built=_no)

@@ -12,6 +12,8 @@ __all__ = ["current_device", "device_count", "empty_cache", "get_device_name", "
            "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
            "max_memory_reserved", "memory_allocated", "memory_reserved", "synchronize"]  # fmt: skip
 
+__path__: list[str] = []  # so that import statements look for tapegrad.cuda.amp: see runtime/module_names.py
+
 
 def is_available() -> bool:
     """Return False.

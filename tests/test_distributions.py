@@ -71,6 +71,37 @@ CASES = [
         [[[0.0, 4.0, 0.0], [1.0, 2.0, 1.0]]],
     ),
     Case("Multinomial", {"total_count": 3, "logits": [0.5, -1.0]}, [[0.0, 3.0], [2.0, 1.0]]),
+    Case("InverseGamma", {"concentration": [3.5, 5.0], "rate": [0.5, 3.0]}, [[0.3, 2.0], [4.0, 0.5]]),
+    Case("FisherSnedecor", {"df1": [3.5, 1.5], "df2": [4.5, 7.0]}, [[0.3, 2.0], [4.0, 0.5]]),
+    Case(
+        "GeneralizedPareto",
+        {"loc": [0.1, 0.2], "scale": [1.0, 2.0], "concentration": [0.3, -0.4]},
+        [[0.3, 2.0], [4.0, 0.5]],
+    ),
+    Case("ContinuousBernoulli", {"probs": [0.3, 0.8, 0.4995]}, [[0.3, 0.5, 0.25], [0.1, 0.9, 0.75]]),
+    Case("ContinuousBernoulli", {"logits": [0.3, -2.0]}, [[0.9, 0.2]]),
+    Case("Kumaraswamy", {"concentration1": [0.5, 2.0], "concentration0": [1.5, 4.0]}, [[0.6, 0.2], [0.1, 0.5]]),
+    Case("VonMises", {"loc": [0.3, -1.0], "concentration": [1.5, 4.0]}, [[0.6, 0.2], [3.1, -2.5]]),
+    Case(
+        "LowRankMultivariateNormal",
+        {"loc": [0.5, -1.0, 0.0], "cov_factor": [[1.0, 0.5], [0.2, -1.0], [0.3, 0.4]], "cov_diag": [0.5, 1.0, 2.0]},
+        [[0.3, -2.0, 1.0], [4.0, 0.0, 0.5]],
+    ),
+    Case(
+        "Wishart",
+        {"df": [4.5, 6.0], "covariance_matrix": [[2.0, 0.3], [0.3, 1.0]]},
+        [[[[1.5, 0.2], [0.2, 3.0]], [[2.0, -0.5], [-0.5, 1.0]]]],
+    ),
+    Case("Wishart", {"df": 5.0, "scale_tril": [[2.0, 0.0], [0.3, 1.0]]}, [[[1.5, 0.2], [0.2, 3.0]]]),
+    Case("Wishart", {"df": 5.0, "precision_matrix": [[2.0, 0.3], [0.3, 1.0]]}, [[[1.5, 0.2], [0.2, 3.0]]]),
+    Case(
+        "LKJCholesky", {"dim": 3, "concentration": [0.5, 2.0]}, [[[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.48, 0.6, 0.64]]]
+    ),
+    Case("RelaxedBernoulli", {"temperature": [0.5, 2.0], "probs": [0.3, 0.8]}, [[0.3, 0.5], [0.1, 0.9]]),
+    Case("RelaxedBernoulli", {"temperature": [0.7], "logits": [0.3, -1.0]}, [[0.3, 0.5], [0.1, 0.9]]),
+    Case("RelaxedOneHotCategorical", {"temperature": [0.7], "probs": [[0.2, 0.5, 0.3]]}, [[0.3, 0.5, 0.2]]),
+    Case("RelaxedOneHotCategorical", {"temperature": [2.0], "logits": [[0.2, 0.5], [0.3, 0.1]]}, [[[0.3, 0.7]]]),
+    Case("LogisticNormal", {"loc": [0.5, -1.0], "scale": [0.7, 0.5]}, [[0.3, 0.2, 0.5], [0.1, 0.1, 0.8]]),
 ]
 # Those that PyTorch derives from others print no parameters there.
 WITHOUT_TEXT = (
@@ -84,7 +115,11 @@ WITHOUT_TEXT = (
     "Beta",
     "Multinomial",
     "OneHot",
+    "LKJCholesky",
 )
+
+
+CLOSE = {"VonMises": 1e-6}  # PyTorch's Bessel functions have 7 digits
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +136,10 @@ cases = pytest.mark.parametrize("case", CASES, ids=IDS)
 
 def close(mine: Any, other: Any, rtol: float = 1e-9) -> None:
     np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=rtol, atol=1e-12)
+
+
+def triangle(key: str, value: Any) -> Any:
+    return value.tril() if key == "scale_tril" else value
 
 
 def asked(ask: Callable[[], Any]) -> Any:
@@ -135,14 +174,17 @@ def test_facts_are_as_in_torch(case: Case, name: str) -> None:
     if expected is None:
         pytest.skip("PyTorch does not have it")
     result = fact(mine)
+    if (case.name, name) == ("Kumaraswamy", "mode"):
+        return  # PyTorch's is nan: it takes logarithms of negative numbers
     assert result.shape == tuple(expected.shape)
-    close(result, expected)
+    close(result, expected, rtol=CLOSE.get(case.name, 1e-9))
     if expected.requires_grad and bool(torch.isfinite(expected).all()):
         result.sum().backward()
         expected.sum().backward()
         for key, value in mine_inputs.items():
             if other_inputs[key].grad is not None:
-                close(value.grad, other_inputs[key].grad, rtol=1e-7)  # PyTorch's trigamma has 8 digits
+                # PyTorch's trigamma has 8 digits; it gives gradients to zeros of triangular matrices.
+                close(triangle(key, value.grad), triangle(key, other_inputs[key].grad), rtol=1e-5)
 
 
 @cases
@@ -153,14 +195,14 @@ def test_log_probabilities_and_their_gradients_are_as_in_torch(case: Case) -> No
         value.requires_grad_()
         other_value.requires_grad_()
     result, expected = mine.log_prob(value), other.log_prob(other_value)
-    close(result, expected)
+    close(result, expected, rtol=CLOSE.get(case.name, 1e-9))
     weights = np.cos(np.arange(result.numel())).reshape(result.shape)  # so that gradients of classes are not 0
     if not expected.requires_grad:
         return
     (result * tg.tensor(weights)).sum().backward()
     (expected * torch.tensor(weights)).sum().backward()
     for key, own in mine_inputs.items():
-        close(own.grad, other_inputs[key].grad)
+        close(triangle(key, own.grad), triangle(key, other_inputs[key].grad), CLOSE.get(case.name, 1e-9))
     if other_value.grad is not None and case.name != "Bernoulli":
         close(value.grad, other_value.grad)
 
@@ -182,6 +224,7 @@ def test_distribution_functions_and_quantiles_are_as_in_torch(case: Case) -> Non
 
 
 @cases
+@pytest.mark.filterwarnings("ignore:Singular sample detected")  # PyTorch's, also of regular ones
 def test_samples_have_shapes_dtypes_and_moments_as_they_should(case: Case) -> None:
     (mine, inputs), (other, _) = case.make(ours, tg), case.make(theirs, torch)
     tg.manual_seed(3)
@@ -196,6 +239,8 @@ def test_samples_have_shapes_dtypes_and_moments_as_they_should(case: Case) -> No
     elif not mine.has_rsample:
         with pytest.raises(NotImplementedError, match="rsample"):
             mine.rsample()
+    if asked(lambda: mine.mean) is None or case.name == "VonMises":  # its mean is circular
+        return
     mean, deviation = mine.mean.detach().numpy(), mine.stddev.detach().numpy()
     finite = np.isfinite(deviation) & np.isfinite(mean)
     error = np.abs(samples.numpy().mean(0) - mean)
@@ -211,7 +256,7 @@ def test_expanding_text_and_shapes_are_as_in_torch(case: Case) -> None:
     wider, other_wider = mine.expand((3, *mine.batch_shape)), other.expand((3, *other.batch_shape))
     value, other_value = values_of(case)
     assert wider.batch_shape == tuple(other_wider.batch_shape)
-    close(wider.log_prob(value[0]), other_wider.log_prob(other_value[0]))
+    close(wider.log_prob(value[0]), other_wider.log_prob(other_value[0]), 1e-6)
     assert repr(mine.support).split("tensor")[0] == repr(other.support).split("tensor")[0]
 
 
@@ -265,6 +310,35 @@ def test_what_is_not_checked_is_computed() -> None:
     )
 
 
+def test_derivatives_of_generalised_pareto_distributions_near_the_exponential_one() -> None:
+    x, chance = tg.tensor([0.5, 2.0]), tg.tensor([0.2, 0.7])
+    for shape in (0.0, 1e-9):
+        pareto = ours.GeneralizedPareto(0.3, 2.0, tg.tensor(shape, requires_grad=True))
+        for formula, argument in ((pareto.log_prob, x), (pareto.cdf, x), (pareto.icdf, chance)):
+            (slope,) = tg.autograd.grad(formula(argument).sum(), pareto.concentration)
+            step = 1e-4
+            ends = [
+                getattr(ours.GeneralizedPareto(0.3, 2.0, shape + own), formula.__name__)(argument).sum()
+                for own in (step, -step)
+            ]
+            assert float(slope) == pytest.approx(float(ends[0] - ends[1]) / (2 * step), rel=1e-6)
+
+
+def test_samples_of_angles_and_of_correlations_are_distributed_as_they_should() -> None:
+    tg.manual_seed(0)
+    for k in (1e-7, 0.5, 30.0):
+        angles = ours.VonMises(2.0, k).sample((20_000,))
+        assert bool((angles.abs() <= np.pi).all())
+        expected = float(tg.special.i1e(tg.tensor(k)) / tg.special.i0e(tg.tensor(k)))
+        assert float((angles - 2.0).cos().mean()) == pytest.approx(expected, abs=0.02)
+        assert float((angles - 2.0).sin().mean()) == pytest.approx(0, abs=0.02)
+    for eta in (0.5, 3.0):  # a correlation x has (1 + x)/2 of the distribution Beta(eta + n/2 - 1, eta + n/2 - 1)
+        factors = ours.LKJCholesky(4, eta).sample((20_000,))
+        correlations = (factors @ factors.mT)[:, *np.tril_indices(4, -1)]
+        np.testing.assert_allclose(correlations.var(0), 1 / (2 * (eta + 1) + 1), rtol=0.05)
+        np.testing.assert_allclose(correlations.mean(0), 0, atol=0.02)
+
+
 # Programs ------------------------------------------------------------------------------------------------------------
 
 
@@ -299,6 +373,10 @@ def _pair(package: Any, library: Any, name: str, *parameters: Any) -> tuple[Any,
     return getattr(package, name)(*tensors), tensors
 
 
+LOW_RANK = "LowRankMultivariateNormal", [0.5, 1.0], [[1.0], [0.5]], [0.5, 2.0]
+FULL = "MultivariateNormal", [1.0, 0.0], [[2.0, 0.3], [0.3, 1.0]]
+
+
 @pytest.mark.parametrize(("p", "q"), [
     (("Normal", [0.5, 1.0], [1.0, 2.0]), ("Normal", [0.0, 1.0], [3.0, 0.5])),
     (("HalfNormal", [0.5, 1.0]), ("HalfNormal", [3.0, 0.5])),
@@ -325,12 +403,33 @@ def _pair(package: Any, library: Any, name: str, *parameters: Any) -> tuple[Any,
     *(((name, [1.3, 2.0], [3.5, 4.0]), ("Exponential", [1.2, 0.9])) for name in ("Gamma", "Beta", "Pareto")),
     *(((name, [1.3, 2.0], [3.5, 4.0]), ("Normal", [1.2, 0.9], [0.7, 3.0]))
       for name in ("Laplace", "Gumbel", "Uniform", "Gamma", "Beta", "Pareto")),
+    (("Cauchy", [0.5, 1.0], [1.0, 2.0]), ("Cauchy", [0.0, 1.0], [3.0, 0.5])),
+    (("Normal", [0.5, 1.0], [1.0, 2.0]), ("Laplace", [0.0, 1.0], [3.0, 0.5])),
+    *((p, ("Gumbel", [0.3, 1.0], [3.0, 1.5])) for p in (
+        ("Normal", [0.5, 1.0], [1.0, 2.0]), ("Exponential", [0.5, 1.0]), ("Gamma", [0.5, 1.0], [1.0, 2.0]),
+        ("Uniform", [0.5, 1.0], [1.0, 2.0]))),
+    *((p, ("Gamma", [0.3, 1.0], [3.0, 1.5])) for p in (
+        ("Beta", [0.5, 1.0], [1.0, 2.0]), ("Pareto", [0.5, 1.0], [2.0, 3.0]), ("Uniform", [0.5, -1.0], [1.0, 2.0]))),
+    *((("Uniform", [0.25, -0.5, 0.5], [0.75, 0.5, 1.5]), q) for q in (
+        ("Exponential", [0.5, 1.0, 2.0]), ("Pareto", [0.2, 0.3, 0.4], [1.0, 2.0, 3.0]),
+        ("Beta", [0.2, 0.3, 0.4], [1.0, 2.0, 3.0]), ("ContinuousBernoulli", [0.2, 0.3, 0.4]))),
+    *((p, q) for p in (("Beta", [0.5, 1.0], [1.0, 2.0]), ("ContinuousBernoulli", [0.2, 0.7]))
+      for q in (("Uniform", [-0.5, 0.5], [1.5, 2.0]), ("ContinuousBernoulli", [0.6, 0.3]))),
+    (("ContinuousBernoulli", [0.2, 0.7]), ("Normal", [0.0, 1.0], [3.0, 0.5])),
+    (("ContinuousBernoulli", [0.2, 0.7]), ("Exponential", [3.0, 0.5])),
+    (("Gumbel", [0.0, 1.0], [3.0, 0.5]), ("Beta", [0.5, 1.0], [3.0, 0.5])),
+    (("Poisson", [2.0, 1.0]), ("Bernoulli", [0.3, 0.5])),
+    *((p, q) for p in (LOW_RANK, FULL) for q in (LOW_RANK, FULL)),
+    (("Wishart", 4.0, [[1.0, 0.2], [0.2, 2.0]]), ("Wishart", 5.0, [[2.0, 0.3], [0.3, 1.0]])),
+    (("InverseGamma", [0.5, 1.0], [1.0, 2.0]), ("InverseGamma", [0.3, 1.0], [3.0, 0.5])),
 ], ids=lambda own: own[0])  # fmt: skip
 def test_divergences_and_their_gradients_are_as_in_torch(p: Any, q: Any) -> None:
     (mine_p, inputs_p), (mine_q, inputs_q) = _pair(ours, tg, *p), _pair(ours, tg, *q)
     (other_p, others_p), (other_q, others_q) = _pair(theirs, torch, *p), _pair(theirs, torch, *q)
     result, expected = ours.kl_divergence(mine_p, mine_q), theirs.kl_divergence(other_p, other_q)
     close(result, expected)
+    if not expected.requires_grad:  # infinite
+        return
     result.sum().backward()
     expected.sum().backward()
     for own, other in zip([*inputs_p, *inputs_q], [*others_p, *others_q], strict=True):

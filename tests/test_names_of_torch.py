@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.runtime import module_names
 from tests.both import needs_torch
 from tests.torch_programs import torch
 
@@ -17,6 +19,29 @@ WRITING = """
     nan_to_num_ neg_ rad2deg_ reciprocal_ relu_ round_ rsqrt_ selu_ celu_ sigmoid_ sin_ sinc_ sqrt_ square_ tan_
     tanh_ trunc_ zero_
 """
+
+
+@needs_torch
+@pytest.mark.parametrize("name", sorted(module_names._HOMES))
+def test_modules_that_stand_elsewhere(name: str) -> None:
+    mine, other = import_module(name), import_module(name.replace("tapegrad", "torch"))
+    if name.split(".")[1] in ("distributions", "nn", "optim"):
+        functions = {"adagrad", "adam", "adamax", "adamw"}  # steps without an optimizer
+        assert [own for own in getattr(other, "__all__", ()) if own not in functions and not hasattr(mine, own)] == []
+    with pytest.raises(AttributeError):
+        mine.no_such_name  # noqa: B018
+
+
+def test_names_of_modules_that_stand_elsewhere() -> None:
+    from tapegrad.cuda.amp import GradScaler
+    from tapegrad.distributions.normal import Normal
+    from tapegrad.utils._pytree import tree_map
+    from tapegrad.utils.hooks import RemovableHandle
+
+    assert Normal is tg.distributions.Normal
+    assert GradScaler(enabled=False).is_enabled() is False
+    assert tree_map(abs, {"a": [-1]}) == {"a": [1]}
+    assert isinstance(tg.ones(1, requires_grad=True).register_hook(print), RemovableHandle)
 
 
 @needs_torch

@@ -7,8 +7,10 @@ from tapegrad.ops.table.public import refuse
 from tapegrad.runtime.later import later
 
 if TYPE_CHECKING:
-    from tapegrad.distributions import constraints, transforms
+    from tapegrad.distributions import constraints, transforms, utils
+    from tapegrad.distributions.angles import VonMises
     from tapegrad.distributions.bounded import Beta, Dirichlet, Uniform
+    from tapegrad.distributions.constraint_registry import biject_to, transform_to
     from tapegrad.distributions.counts import Binomial, Geometric, Multinomial, NegativeBinomial, Poisson
     from tapegrad.distributions.distribution import Distribution
     from tapegrad.distributions.events import (
@@ -17,24 +19,36 @@ if TYPE_CHECKING:
         OneHotCategorical,
         OneHotCategoricalStraightThrough,
     )
+    from tapegrad.distributions.exp_family import ExponentialFamily
     from tapegrad.distributions.halves import HalfCauchy, HalfNormal
     from tapegrad.distributions.independent import Independent
     from tapegrad.distributions.kl import kl_divergence, register_kl
     from tapegrad.distributions.located import Cauchy, Gumbel, Laplace, Normal, StudentT
+    from tapegrad.distributions.matrices import LKJCholesky, Wishart
     from tapegrad.distributions.mixtures import MixtureSameFamily
-    from tapegrad.distributions.multivariate import MultivariateNormal
+    from tapegrad.distributions.multivariate import LowRankMultivariateNormal, MultivariateNormal
     from tapegrad.distributions.positive import Chi2, Exponential, Gamma, Pareto, Weibull
-    from tapegrad.distributions.transformed import LogNormal, TransformedDistribution
+    from tapegrad.distributions.relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
+    from tapegrad.distributions.shares import ContinuousBernoulli, Kumaraswamy
+    from tapegrad.distributions.tails import FisherSnedecor, GeneralizedPareto, InverseGamma
+    from tapegrad.distributions.transformed import LogisticNormal, LogNormal, TransformedDistribution
     from tapegrad.distributions.transforms import (
         AbsTransform,
         AffineTransform,
+        CatTransform,
         ComposeTransform,
+        CorrCholeskyTransform,
+        CumulativeDistributionTransform,
         ExpTransform,
         IndependentTransform,
+        LowerCholeskyTransform,
+        PositiveDefiniteTransform,
         PowerTransform,
+        ReshapeTransform,
         SigmoidTransform,
         SoftmaxTransform,
         SoftplusTransform,
+        StackTransform,
         StickBreakingTransform,
         TanhTransform,
         Transform,
@@ -42,19 +56,31 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2",
-    "ComposeTransform", "Dirichlet", "Distribution", "ExpTransform", "Exponential", "Gamma", "Geometric", "Gumbel",
-    "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform", "Laplace", "LogNormal", "MixtureSameFamily",
-    "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
-    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "PowerTransform", "SigmoidTransform", "SoftmaxTransform",
-    "SoftplusTransform", "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
-    "Uniform", "Weibull", "constraints", "identity_transform", "kl_divergence", "register_kl", "transforms",
+    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy",
+    "Chi2", "ComposeTransform", "ContinuousBernoulli", "CorrCholeskyTransform", "CumulativeDistributionTransform",
+    "Dirichlet", "Distribution", "ExpTransform", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma",
+    "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform",
+    "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal", "LogisticNormal",
+    "LowRankMultivariateNormal", "LowerCholeskyTransform", "MixtureSameFamily", "Multinomial", "MultivariateNormal",
+    "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto", "Poisson",
+    "PositiveDefiniteTransform", "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical", "ReshapeTransform",
+    "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform", "StickBreakingTransform",
+    "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "VonMises", "Weibull", "Wishart",
+    "biject_to", "constraints", "identity_transform", "kl_divergence", "register_kl", "transform_to", "transforms",
+    "utils",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__ = later(
         __name__,
         {
+            ".tails": "FisherSnedecor GeneralizedPareto InverseGamma",
+            ".shares": "ContinuousBernoulli Kumaraswamy",
+            ".relaxed": "RelaxedBernoulli RelaxedOneHotCategorical",
+            ".matrices": "LKJCholesky Wishart",
+            ".angles": "VonMises",
+            ".exp_family": "ExponentialFamily",
+            ".constraint_registry": "biject_to transform_to",
             ".bounded": "Beta Dirichlet Uniform",
             ".counts": "Binomial Geometric Multinomial NegativeBinomial Poisson",
             ".distribution": "Distribution",
@@ -64,14 +90,16 @@ if not TYPE_CHECKING:
             ".kl": "kl_divergence register_kl",
             ".located": "Cauchy Gumbel Laplace Normal StudentT",
             ".mixtures": "MixtureSameFamily",
-            ".multivariate": "MultivariateNormal",
+            ".multivariate": "LowRankMultivariateNormal MultivariateNormal",
             ".positive": "Chi2 Exponential Gamma Pareto Weibull",
-            ".transformed": "LogNormal TransformedDistribution",
-            ".transforms": "AbsTransform AffineTransform ComposeTransform ExpTransform IndependentTransform "
-            "PowerTransform SigmoidTransform SoftmaxTransform SoftplusTransform StickBreakingTransform "
-            "TanhTransform Transform identity_transform",
+            ".transformed": "LogNormal LogisticNormal TransformedDistribution",
+            ".transforms": "AbsTransform AffineTransform CatTransform ComposeTransform CorrCholeskyTransform "
+            "CumulativeDistributionTransform ExpTransform IndependentTransform LowerCholeskyTransform "
+            "PositiveDefiniteTransform PowerTransform ReshapeTransform SigmoidTransform "
+            "SoftmaxTransform SoftplusTransform StackTransform StickBreakingTransform TanhTransform "
+            "Transform identity_transform",
         },
-        "constraints kl transforms",
+        "constraints kl transforms utils",
         partial(refuse, __name__),
     )
 

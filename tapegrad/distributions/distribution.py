@@ -245,6 +245,15 @@ class Distribution:
         new._batch_shape = shape
         return new
 
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """Return a new object for `expand` of a subclass, as PyTorch's classes get it."""
+        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also "
+                "define a custom .expand() method."
+            )
+        return object.__new__(type(self)) if _instance is None else _instance
+
     def _validate_sample(self, value: Any) -> None:
         if not self._validate_args:
             return

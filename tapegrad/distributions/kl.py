@@ -16,8 +16,9 @@ from tapegrad.distributions.events import Bernoulli, Categorical, OneHotCategori
 from tapegrad.distributions.halves import HalfNormal
 from tapegrad.distributions.independent import Independent
 from tapegrad.distributions.located import Gumbel, Laplace, Normal
-from tapegrad.distributions.multivariate import MultivariateNormal
+from tapegrad.distributions.multivariate import LowRankMultivariateNormal, MultivariateNormal
 from tapegrad.distributions.positive import EULER, Exponential, Gamma, Pareto
+from tapegrad.distributions.shares import ContinuousBernoulli
 from tapegrad.distributions.transformed import TransformedDistribution
 from tapegrad.linalg import solve_triangular
 from tapegrad.nn.functional import softplus
@@ -91,6 +92,8 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     >>> kl_divergence(Normal(1.0, 1.0), Normal(0.0, 1.0))
     tensor(0.5000)
     """
+    from tapegrad.distributions import kl_pairs  # noqa: F401  # registers more, by this file
+
     for type_p in type(p).__mro__:  # the nearest class of p, and with it that of q
         for type_q in type(q).__mro__:
             if (type_p, type_q) in _formulas:
@@ -116,7 +119,10 @@ def _half_normals(p: HalfNormal, q: HalfNormal) -> Tensor:
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _vectors(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def _vectors(p: Any, q: Any) -> Tensor:
     if p.event_shape != q.event_shape:
         raise ValueError(
             "KL-divergence between two Multivariate Normals with different event shapes cannot be computed: "
@@ -125,7 +131,8 @@ def _vectors(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
     spread = (solve_triangular(q.scale_tril, p.scale_tril, upper=False) ** 2).sum((-2, -1))
     moved = solve_triangular(q.scale_tril, (p.loc - q.loc).unsqueeze(-1), upper=False)
     squares: Tensor = (moved**2).sum((-2, -1))
-    return q._half_log_det() - p._half_log_det() + 0.5 * (spread + squares - p.event_shape[0])
+    found: Tensor = q._half_log_det() - p._half_log_det() + 0.5 * (spread + squares - p.event_shape[0])
+    return found
 
 
 @register_kl(Laplace, Laplace)
@@ -216,6 +223,7 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
 @register_kl(Gamma, Exponential)
 @register_kl(Beta, Exponential)
 @register_kl(Pareto, Exponential)
+@register_kl(ContinuousBernoulli, Exponential)
 def _from_exponential(p: Distribution, q: Exponential) -> Tensor:
     return q.rate * p.mean - q.rate.log() - p.entropy()
 
@@ -227,6 +235,7 @@ def _from_exponential(p: Distribution, q: Exponential) -> Tensor:
 @register_kl(Gamma, Normal)
 @register_kl(Beta, Normal)
 @register_kl(Pareto, Normal)
+@register_kl(ContinuousBernoulli, Normal)
 def _from_normal(p: Distribution, q: Normal) -> Tensor:
     squares = p.variance + (p.mean - q.loc) ** 2
     return 0.5 * math.log(2 * math.pi) + q.scale.log() + 0.5 * squares / q.scale**2 - p.entropy()

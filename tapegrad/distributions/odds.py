@@ -30,7 +30,7 @@ def one_of(probs: Any, logits: Any) -> tuple[str, Tensor]:
     return name, broadcast_all(value)[0]
 
 
-def _inside(probs: Tensor) -> Tensor:
+def clamp_probs(probs: Tensor) -> Tensor:
     """Return probabilities that are neither 0 nor 1, so that logarithms are finite, as PyTorch's are."""
     eps = float(np.finfo(probs.dtype).eps)
     return probs.clamp(eps, 1 - eps)
@@ -53,7 +53,7 @@ class Odds(Distribution, probs=constraints.unit_interval, logits=constraints.rea
     @lazy
     def logits(self) -> Tensor:
         """The log odds."""
-        probs = _inside(self.probs)
+        probs = clamp_probs(self.probs)
         return probs.log() - (-probs).log1p()
 
     @property
@@ -90,7 +90,7 @@ class Classes(Odds, probs=constraints.simplex, logits=constraints.real_vector):
     @lazy
     def logits(self) -> Tensor:
         """The logarithms of the probabilities."""
-        return _inside(self.probs).log()
+        return clamp_probs(self.probs).log()
 
     @property
     def _num_events(self) -> int:

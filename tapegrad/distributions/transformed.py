@@ -11,12 +11,12 @@ from tapegrad.distributions.constraints import Constraint
 from tapegrad.distributions.distribution import Distribution, sum_rightmost
 from tapegrad.distributions.independent import Independent
 from tapegrad.distributions.located import Normal
-from tapegrad.distributions.transforms import ComposeTransform, ExpTransform, Transform
+from tapegrad.distributions.transforms import ComposeTransform, ExpTransform, StickBreakingTransform, Transform
 from tapegrad.modes import no_grad
 from tapegrad.tensor import Tensor
 from tapegrad.type_info import Size
 
-__all__ = ["LogNormal", "TransformedDistribution"]
+__all__ = ["LogNormal", "LogisticNormal", "TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
@@ -174,3 +174,38 @@ class LogNormal(TransformedDistribution):
 
     def __repr__(self) -> str:
         return repr(self.base_dist).replace("Normal", "LogNormal", 1)
+
+
+class LogisticNormal(TransformedDistribution, loc=constraints.real, scale=constraints.positive):
+    """Shares of a stick, of which normal numbers say how much of the rest is broken off.
+
+    Parameters
+    ----------
+    loc, scale : Tensor, array or float, (..., n)
+        Means and standard deviations of these numbers; a sample has one share more.
+    validate_args : bool, optional
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.distributions.LogisticNormal(tg.zeros(2), tg.ones(2)).sample().sum()
+    tensor(1.)
+    """
+
+    base_dist: Independent
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        super().__init__(base if base.batch_shape else base.expand((1,)), StickBreakingTransform(), validate_args)
+
+    @property
+    def loc(self) -> Tensor:
+        """The means."""
+        loc: Tensor = vars(self.base_dist.base_dist)["loc"]
+        return loc
+
+    @property
+    def scale(self) -> Tensor:
+        """The standard deviations."""
+        scale: Tensor = vars(self.base_dist.base_dist)["scale"]
+        return scale

@@ -17,15 +17,28 @@ from tapegrad.distributions.composition import (
     widened,
 )
 from tapegrad.distributions.distribution import sum_rightmost
+from tapegrad.distributions.joined_transforms import (
+    CatTransform,
+    CumulativeDistributionTransform,
+    ReshapeTransform,
+    StackTransform,
+)
+from tapegrad.distributions.matrix_transforms import (
+    CorrCholeskyTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+)
 from tapegrad.nn.functional import pad, softmax, softplus
 from tapegrad.ops.fill import zeros_like
 from tapegrad.ops.ranges import arange
 from tapegrad.tensor import Tensor
 
 __all__ = [
-    "AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "IndependentTransform", "PowerTransform",
-    "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StickBreakingTransform", "TanhTransform",
-    "Transform", "identity_transform",
+    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
+    "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",
+    "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
+    "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform",
+    "identity_transform",
 ]  # fmt: skip
 
 
