@@ -390,7 +390,7 @@ class TensorMethods:
     def bmm(self, mat2: Any) -> Tensor:
         """Products of two batches of matrices, which do not broadcast; see `matmul`."""
 
-    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
+    def broadcast_to(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Repeat to the shape `size`, a sequence of integers; see `expand`."""
 
     def cauchy_(

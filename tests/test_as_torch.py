@@ -100,6 +100,37 @@ def hooks_of_leaves_that_are_no_longer_alive(T: Any) -> Any:
     return seen
 
 
+@program
+def containers_as_dictionaries(T: Any) -> Any:
+    d = T.nn.ModuleDict({"a": T.nn.ReLU(), "b": T.nn.Linear(1, 2)})
+    return repr(d.keys()), repr(d.items()), [type(own).__name__ for own in d.values()], [key for key, _ in d.items()]
+
+
+@program
+def images_with_new_axes(T: Any) -> Any:
+    x = T.arange(12.0).reshape(3, 4).requires_grad_()
+    at = T.full((2,), 0.25, requires_grad=True)
+    found = T.nn.functional.grid_sample(x[None, None], at[None, None, None], align_corners=True)
+    found.sum().backward()
+    return found, x.grad, at.grad
+
+
+@program
+def sizes_as_several_arguments(T: Any) -> Any:
+    x = T.arange(3.0)
+    return x.broadcast_to(2, 3), x.broadcast_to((2, 3)), T.broadcast_to(x, (1, 3))
+
+
+@program
+def members_of_a_module_as_dictionaries(T: Any) -> Any:
+    m = T.nn.Sequential(T.nn.Linear(1, 2), T.nn.BatchNorm1d(2))
+    shown = [repr(m._modules), repr(m._modules.keys()), repr(m._modules.items()), repr(m[1]._buffers.keys())]
+    names = [list(m._modules), [type(own).__name__ for own in m._modules.values()], "0" in m._modules, len(m._modules)]
+    m._modules["0"] = T.nn.Identity()
+    del m._modules["1"]
+    return shown, names, repr(m), list(dict(m._modules))
+
+
 @needs_torch
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_give_the_same_on_both(name: str) -> None:
@@ -126,6 +157,10 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "angles": (
         lambda T: T.nn.functional.cosine_similarity(T.ones(3, 3), T.ones(2)),
         "The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 1",
+    ),
+    "copies": (
+        lambda T: T.zeros(2).copy_(T.zeros(3)),
+        "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0",
     ),
     "channels": (
         lambda T: T.nn.BatchNorm1d(3)(T.arange(8.0).reshape(2, 4)), "running_mean should contain 4 elements not 3",

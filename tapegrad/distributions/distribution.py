@@ -28,6 +28,13 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     ------
     ValueError
         If one is none of these.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> from tapegrad.distributions.utils import broadcast_all
+    >>> broadcast_all(1.0, tg.zeros(2))
+    (tensor([1., 1.]), tensor([0., 0.]))
     """
     if all([value.__class__ is Tensor for value in values]):  # noqa: C419  # a generator takes twice as long
         tensors = list(values)

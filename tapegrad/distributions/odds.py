@@ -31,7 +31,15 @@ def one_of(probs: Any, logits: Any) -> tuple[str, Tensor]:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Return probabilities that are neither 0 nor 1, so that logarithms are finite, as PyTorch's are."""
+    """Return probabilities that are neither 0 nor 1, so that logarithms are finite, as PyTorch's are.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> from tapegrad.distributions.utils import clamp_probs
+    >>> clamp_probs(tg.tensor([0.0, 0.5])).log()
+    tensor([-36.0437,  -0.6931])
+    """
     eps = float(np.finfo(probs.dtype).eps)
     return probs.clamp(eps, 1 - eps)
 

@@ -131,7 +131,7 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
 
 @public(method=True)
 @composite((Sample(((3,),), {"size": (2, 3)}),), lambda input, size: np.broadcast_to(input, size))
-def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
+def broadcast_to(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Repeat to the shape `size`, a sequence of integers; see `expand`.
 
     Examples
@@ -140,7 +140,7 @@ def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
     >>> tg.broadcast_to(tg.tensor([1.0, 2.0]), (2, 2)).tolist()
     [[1.0, 2.0], [1.0, 2.0]]
     """
-    return expand(input, size)
+    return expand(input, size, *rest)
 
 
 @public(method=True)

@@ -138,7 +138,8 @@ def _forward(x: Any, at: Any, **attrs: Any) -> Any:
     """Compute what the kernel does not take: operands that are not contiguous."""
     if not (x.size and at.size):
         return np.zeros((*x.shape[:2], at.shape[1]), x.dtype)
-    x, at = np.ascontiguousarray(x), np.ascontiguousarray(at)
+    # Copies: NumPy calls an array contiguous whatever its strides along dimensions of length 1 are; layouts do not.
+    x, at = x.copy(), at.copy()
     return _prepare((layout_of(x), layout_of(at)), attrs)(x, at)
 
 

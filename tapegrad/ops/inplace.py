@@ -244,6 +244,8 @@ def copy_(self: Tensor, source: Any) -> Tensor:
         shape = shape_of(source)
         if len(shape) > len(self.shape):
             raise shape_error(self.shape, shape)
+        if any(own not in (1, length) for own, length in zip(reversed(shape), reversed(self.shape), strict=False)):
+            raise errors.broadcast_mismatch("copy_()", self.shape, shape)
         write_at_index(self, Ellipsis, source, "copy_()")
     return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, MutableMapping
 from itertools import groupby, islice
 from typing import Any, Self
 
@@ -209,6 +209,14 @@ class _Dict(MutableMapping[str, Any], Module):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._space())
+
+    def keys(self) -> KeysView[str]:
+        """Return the names, as those of a dictionary."""
+        return dict.fromkeys(self).keys()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Return the names and members, as those of a dictionary."""
+        return {key: self[key] for key in self}.items()
 
 
 class ModuleDict(_Dict):

@@ -6,7 +6,7 @@ An instance has its members in ``__dict__``, so that access costs no more than t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, KeysView, MutableMapping
+from collections.abc import ItemsView, Iterator, KeysView, MutableMapping
 from typing import Any, Final
 
 from tapegrad.dtypes import TORCH_NAMES
@@ -65,10 +65,14 @@ class Registered(MutableMapping[str, Any]):
 
     def keys(self) -> KeysView[str]:
         """Return the names, as those of the dictionary that PyTorch has here."""
-        return dict(self).keys()
+        return dict(self.items()).keys()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Return the names and members, as those of that dictionary."""
+        return {name: self[name] for name in self}.items()
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(dict(self.items()))
 
 
 class Members:

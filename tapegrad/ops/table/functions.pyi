@@ -370,7 +370,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Repeat tensors to the shape that they broadcast to, as views; see `expand`."""
 
-def broadcast_to(input: Any, size: Sequence[int], *, out: Any = ...) -> Tensor:
+def broadcast_to(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Repeat to the shape `size`, a sequence of integers; see `expand`."""
 
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = ...) -> Tensor:
