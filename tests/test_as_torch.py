@@ -122,6 +122,23 @@ def sizes_as_several_arguments(T: Any) -> Any:
 
 
 @program
+def unknown_names_in_functional_calls(T: Any) -> Any:
+    m = T.nn.Linear(2, 1)
+    zeros = {"weight": T.zeros(1, 2), "bias": T.ones(1), "unknown": T.ones(3)}
+    return T.func.functional_call(m, zeros, T.ones(1, 2)), hasattr(m, "unknown")
+
+
+@program
+def older_hooks_of_states(T: Any) -> Any:
+    m, seen = T.nn.Linear(1, 1), []
+    m._register_state_dict_hook(lambda module, state, prefix, metadata: state.update(extra=T.ones(1)))
+    m._register_load_state_dict_pre_hook(lambda state, prefix, *_: seen.append((prefix, state.pop("extra"))))
+    m._register_load_state_dict_pre_hook(lambda module, state, *_: seen.append(type(module).__name__), with_module=True)
+    state = m.state_dict()
+    return list(state), repr(m.load_state_dict(state)), seen
+
+
+@program
 def members_of_a_module_as_dictionaries(T: Any) -> Any:
     m = T.nn.Sequential(T.nn.Linear(1, 2), T.nn.BatchNorm1d(2))
     shown = [repr(m._modules), repr(m._modules.keys()), repr(m._modules.items()), repr(m[1]._buffers.keys())]

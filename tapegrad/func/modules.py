@@ -14,6 +14,7 @@ from tapegrad.ops.table import functions as ops
 from tapegrad.tensor import Tensor
 
 _STORES = ("_parameters", "_buffers")
+_MISSING = object()
 
 
 def functional_call(
@@ -132,12 +133,19 @@ def _replaced(module: Any, tensors: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _exchange(owner: Any, name: str, tensor: Any) -> Any:
-    """Set a tensor of a module, and return what it had, past ``__setattr__``, which takes parameters only."""
+    """Set a tensor of a module, and return what it had, past ``__setattr__``, which takes parameters only.
+
+    A name that the module does not have is added, as in PyTorch; to set `_MISSING` takes it away again.
+    """
+    if tensor is _MISSING:
+        del vars(owner)[name]
+        return None
     for store in (vars(owner), *(getattr(owner, store, {}) for store in _STORES)):
         if name in store:
             before, store[name] = store[name], tensor
             return before
-    raise AttributeError(f"{type(owner).__name__} object has no attribute {name!r}, so it cannot be replaced")
+    vars(owner)[name] = tensor
+    return _MISSING
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -152,12 +152,18 @@ class Hooked:
         """Call ``hook(module, state_dict, prefix, local_metadata)`` after `state_dict` has collected."""
         return self._add_hook(SAVE, Entry(hook))
 
+    _register_state_dict_hook = register_state_dict_post_hook  # PyTorch's older name, which programs use
+
     def register_load_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
         """Call a function before `load_state_dict` reads.
 
         It gets the module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys and error_msgs.
         """
         return self._add_hook(LOAD_PRE, Entry(hook))
+
+    def _register_load_state_dict_pre_hook(self, hook: Hook, with_module: bool = False) -> RemovableHandle:
+        """Call a function as `register_load_state_dict_pre_hook` does: PyTorch's older form, without the module."""
+        return self.register_load_state_dict_pre_hook(hook if with_module else lambda _, *args: hook(*args))
 
     def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
         """Call ``hook(module, incompatible_keys)`` after `load_state_dict`; it may change the lists of keys."""
