@@ -400,6 +400,7 @@ def printed_by(*options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.full
 def test_command() -> None:
     done = printed_by("--quick")
     assert done.returncode == 0, done.stdout + done.stderr

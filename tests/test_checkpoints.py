@@ -15,6 +15,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import func
 from tapegrad.program.checkpoints import advances, schedule, split
+from tests.tiers import mostly_full
 
 P = np.array([1.1, 0.3])
 
@@ -111,7 +112,7 @@ def test_machine_code_splits_as_the_schedule() -> None:
 
 
 @pytest.mark.parametrize("program", [ahead, back, counted, until])
-@pytest.mark.parametrize("memory", [0, 100, 600, 10**6])
+@pytest.mark.parametrize("memory", mostly_full([0, 100, 600, 10**6], [100]))
 def test_gradients(program: Callable[..., Any], memory: int) -> None:
     f = derivative(program, 1)
     for length in (5, 6, 31, 200):

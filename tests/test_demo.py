@@ -87,6 +87,7 @@ def test_seed_decides_all(capsys):
     assert tables[0] == tables[1] != tables[2]
 
 
+@pytest.mark.full
 def test_cold_then_warm(tmp_path):
     folder = tmp_path / "kernels"
     cold = run("--epochs", 1, TAPEGRAD_CACHE_DIR=str(folder))

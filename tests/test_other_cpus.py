@@ -50,6 +50,7 @@ def _is_wider() -> None:
         pytest.skip("this CPU has no registers of 256 bits")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("which", CPUS)
 def test_results_have_the_same_bits(which: str, tmp_path: Path) -> None:
     name, features, bits = CPUS[which]

@@ -13,6 +13,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import func
 from tapegrad.program import Program
+from tests.tiers import mostly_full
 from tests.torch_programs import torch
 
 RNG = np.random.default_rng(5)
@@ -213,7 +214,7 @@ def test_values_as_jax(program: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS + OPEN)
-@pytest.mark.parametrize("order", range(3))
+@pytest.mark.parametrize("order", mostly_full(range(3), [1]))
 def test_batches(program: Callable[..., Any], order: int) -> None:
     """`vmap` of loops is the loop for each item, also where items take different numbers of turns."""
     f = gradients(program)[order]
@@ -276,6 +277,7 @@ def test_branches_in_turns(program: Callable[..., Any], order: int) -> None:
     assert all(any(entry.op.name == "scan" for entry in own.entries) for own in compiled.programs)
 
 
+@pytest.mark.full
 def test_turns_of_too_many_ways() -> None:
     """They are traced one by one, and the function is called as it is where that does not serve."""
 

@@ -162,6 +162,7 @@ def test_second_derivatives_through_branches() -> None:
     assert_same(second, np.stack([func.grad(lambda y: (func.grad(branches)(y) ** 2).sum())(own) for own in X]))
 
 
+@pytest.mark.full
 def test_functions_of_too_many_ways_are_known_by_then() -> None:
     calls = 0
 

@@ -11,6 +11,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func
+from tests.tiers import mostly_full
 
 N = 11  # more items than a trace writes down one after the other
 RNG = np.random.default_rng(7)
@@ -262,7 +263,7 @@ def test_items_that_are_no_axis_go_one_by_one() -> None:
     assert "items one by one" in compiled.explain()
 
 
-@pytest.mark.parametrize("length", [5, 9, 20, 70])
+@pytest.mark.parametrize("length", mostly_full([5, 9, 20, 70], [5]))
 def test_jacobians_by_rows_of_a_batch(length: int) -> None:
     w = tg.tensor(RNG.normal(size=(length, length)))
     x = RNG.normal(size=length)
@@ -273,7 +274,7 @@ def test_jacobians_by_rows_of_a_batch(length: int) -> None:
             assert len(compiled.programs[0].entries) < 200
 
 
-@pytest.mark.parametrize("count", [9, 20])
+@pytest.mark.parametrize("count", mostly_full([9, 20], [9]))
 def test_many_tensors(count: int) -> None:
     weights = [tg.tensor(V * (k + 1) / count) for k in range(count)]
 

@@ -104,6 +104,7 @@ def test_on_the_command_line(tmp_path):
     assert second[4] == f"{sum(path.stat().st_size for path in files) / 1e6:.1f}"
 
 
+@pytest.mark.full
 def test_a_new_row_is_warmed_without_an_edit_elsewhere(tmp_path):
     program = """
 import numpy as np, tapegrad as tg
@@ -125,6 +126,7 @@ assert cache.stats.compiled == before
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.full
 def test_what_is_returned_and_what_is_told(tmp_path):
     program = """
 import os, tapegrad as tg
@@ -200,6 +202,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, capsys):
     assert f"the cache {tmp_path} cannot be written to: [Errno 13] Permission denied" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_disk_that_is_full(tmp_path):
     program = """
 import tapegrad as tg

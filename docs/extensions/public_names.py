@@ -209,7 +209,8 @@ def pages(folder: Path = REFERENCE) -> dict[str, list[Section]]:
     stated = {source for parts in texts.values() for _, sources in parts for source in sources}
 
     def described(sources: tuple[str, ...]) -> list[Name]:
-        return [one for source in sources for one in names() if one.source in meant(source, stated)]
+        exact = [meant(source, stated) for source in sources]
+        return [one for own in exact for one in names() if one.source in own]
 
     return {
         page: [Section(heading, sources, described(sources)) for heading, sources in parts]
