@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Final
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import numpy as np
 
 from tapegrad.autograd.backward import grad
 from tapegrad.autograd.function import Function
+from tapegrad.autograd.function_entry import recorded as entry_recorded
 from tapegrad.autograd.roots import zeros_of
-from tapegrad.modes import enable_grad, interceptor, is_grad_enabled
+from tapegrad.modes import INTERCEPTORS, WRITES_NOTED, enable_grad, interceptor, is_grad_enabled, mode
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.limits import limited
 from tapegrad.program.program import Program
@@ -20,9 +20,8 @@ from tapegrad.program.replay import replay
 from tapegrad.program.run import Runner
 from tapegrad.program.trace import trace
 from tapegrad.tape.layout import layout_of
+from tapegrad.tape.views import renewed
 from tapegrad.tensor import Tensor
-
-_vjps: Final[WeakKeyDictionary[Program, dict[Any, tuple[Program, Runner, list[Tensor]]]]] = WeakKeyDictionary()
 
 
 class CompiledFunction(Function):
@@ -41,13 +40,26 @@ class CompiledFunction(Function):
     @staticmethod
     def backward(ctx: Any, *cts: Tensor) -> tuple[Any, ...]:
         """Run its derivative."""
-        wanted = tuple(ctx.needs_input_grad[3:])
-        gradients = iter(_pulled(ctx.program, wanted, [*ctx.saved_tensors, *cts]))
-        return (None, None, None, *[next(gradients) if is_wanted else None for is_wanted in wanted])
+        inputs, needs = ctx.saved_tensors, ctx.needs_input_grad
+        n_others = len(needs) - len(inputs)
+        wanted = needs[n_others:]
+        tensors = [*inputs, *cts]
+        known = ctx.program.run.pullbacks
+        pullback = known.get(wanted) or known.setdefault(wanted, Pullback(ctx.program, wanted, tensors))
+        gradients = iter(pullback(tensors))
+        return (*(None,) * n_others, *[next(gradients) if is_wanted else None for is_wanted in wanted])
 
 
-def recorded(program: Program, run: Runner, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+def recorded(program: Program, run: Runner, outputs: Sequence[Tensor], inputs: list[Tensor]) -> Sequence[Tensor]:
     """Return the outputs of a program, recorded as one operation."""
+    if len(outputs) == 1 and not mode.value & INTERCEPTORS:  # nearly all: what `apply` does then, in less time
+        for own in inputs if mode.value & WRITES_NOTED else ():
+            renewed(own)
+        needs = tuple([own._layout.requires_grad for own in inputs])
+        if True in needs and not run.fixed(needs):
+            attributes = {"program": program, "needs_input_grad": needs, "_saved": tuple(inputs)}
+            function = CompiledFunction
+            return [entry_recorded(function._op, attributes, inputs, None, outputs[0], function._backward_cls)]
     found = CompiledFunction.apply(program, run, outputs, *inputs)
     return [found] if isinstance(found, Tensor) else list(found)
 
@@ -58,31 +70,49 @@ def differentiable(program: Program, run: Runner, inputs: Sequence[Tensor]) -> t
     outputs = [constant(array, layout_of(array)) for array in map(np.asarray, arrays)]
     if not is_grad_enabled() and interceptor() is None:
         return outputs, guards
-    return recorded(program, run, outputs, inputs), guards
+    return recorded(program, run, outputs, list(inputs)), guards
 
 
-def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Return the cotangents of the wanted inputs, from all inputs and the cotangents of outputs."""
-    known = _vjps.setdefault(program, {})
-    if wanted not in known:
+class Pullback:
+    """The cotangents of some inputs of a program, as a program too.
+
+    Attributes
+    ----------
+    vjp : Program
+        From the program's inputs and the cotangents of its outputs.
+    captured : list of Tensor
+        The last inputs of `vjp`.
+    """
+
+    def __init__(self, program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor]) -> None:
+        count = len(tensors)
         with limited(program.limit):
-            vjp, captured = vjp_of(program, wanted, [own._data for own in tensors])
-        vjp.limit = program.limit
-        vjp.function = lambda inputs: (
-            pull(program, wanted, *inputs[: len(tensors)]),
-            [*inputs[: len(tensors)], *captured],
+            self.vjp, self.captured = vjp_of(program, wanted, [own._data for own in tensors])
+        self.vjp.limit = program.limit
+        self.vjp.function = lambda inputs: (
+            pull(program, wanted, *inputs[:count]),
+            [*inputs[:count], *self.captured],
         )
-        known[wanted] = vjp, vjp.run, captured
-    vjp, run, captured = known[wanted]
-    if run.code is None:
-        return pull(program, wanted, *apart(tensors))
-    try:
-        outputs, values = differentiable(vjp, run, [*tensors, *captured])
-    except Exception:
-        if vjp.guards:  # perhaps an operation of another branch
-            return pull(program, wanted, *apart(tensors))
-        raise
-    return outputs if vjp.holds(values) else pull(program, wanted, *apart(tensors))
+        self._run = self.vjp.run
+        self._pull = functools.partial(pull, program, wanted)
+
+    def __call__(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return the cotangents of the wanted inputs, from all inputs and the cotangents of outputs."""
+        run = self._run
+        if run.code is None:
+            return self._pull(*apart(tensors))
+        given = [*tensors, *self.captured]
+        if not is_grad_enabled():
+            found = run.of_tensors(given)
+            if found is not None:
+                return found
+        try:
+            outputs, values = differentiable(self.vjp, run, given)
+        except Exception:
+            if self.vjp.guards:  # perhaps an operation of another branch
+                return self._pull(*apart(tensors))
+            raise
+        return outputs if self.vjp.holds(values) else self._pull(*apart(tensors))
 
 
 def apart(tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from tapegrad.program.program import Program
 from tapegrad.program.refusals import with_refusals
 from tapegrad.program.remembered import Remembered, remember, remembered
 from tapegrad.program.replay import Replay
+from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:
     from tapegrad.program.lowered import Code
@@ -63,6 +65,8 @@ class Runner:
         Its machine code.
     refused : str
         Why there is none.
+    pullbacks : dict
+        The programs of its derivative, by the inputs that are wanted: see `tapegrad.program.derivative`.
     """
 
     @garbage.kept()
@@ -78,7 +82,10 @@ class Runner:
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.code, self.refused = None, str(error)
-        self._entry = make_entry(otherwise or Replay(program), variants)[0]
+        self.pullbacks: dict[tuple[bool, ...], Any] = {}
+        self._entry_of_tensors: Callable[..., Any] | None = None
+        self._otherwise = otherwise or Replay(program)
+        self._entry = make_entry(self._of_any_layout, variants)[0]
 
     @functools.cached_property
     def _made(self) -> Code:
@@ -123,9 +130,23 @@ class Runner:
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the arrays of the outputs, and the values of the guards."""
-        results = self._entry(*[np.ascontiguousarray(own) if np.ndim(own) else own for own in arrays])
+        results = self._entry(*arrays)
         n_outputs = len(self.program.outputs)
         return results[:n_outputs], results[n_outputs:]
+
+    def of_tensors(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
+        """Return the outputs for tensors, as tensors; None if they are of other classes or layouts than the first."""
+        if self._entry_of_tensors is None:
+            arguments = [Input(own.__class__, layout) for own, layout in zip(tensors, self._layouts, strict=True)]
+            self._entry_of_tensors = make_entry(lambda *_: None, [self.variant(arguments, as_tensors=True)])[0]
+        found: tuple[Tensor, ...] | None = self._entry_of_tensors(*tensors)
+        return found
+
+    def _of_any_layout(self, *arrays: Any) -> Any:
+        """Call the entry with arrays that stand row by row, or what serves what it does not."""
+        rows = [np.ascontiguousarray(own) if np.ndim(own) else own for own in arrays]
+        are_same = all(map(operator.is_, rows, arrays))
+        return self._otherwise(*rows) if are_same else self._entry(*rows)
 
     def fixed(self, wanted: tuple[bool, ...]) -> list[int]:
         """Return the places of the outputs that no gradient reaches the wanted inputs from."""
