@@ -379,6 +379,82 @@ def test_import_tapegrad_does_not_load_it() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_fast_mode_compares_one_combination() -> None:
+    """It needs few calls, and notices a wrong element; of complex numbers too."""
+    calls = []
+
+    def right(x: tg.Tensor) -> tg.Tensor:
+        calls.append(1)
+        return x.sin() * x
+
+    def wrong(x: tg.Tensor) -> tg.Tensor:
+        return x[:9].sum() + x[9].detach() ** 2
+
+    x = tg.tensor(np.linspace(0.5, 2.0, 10), requires_grad=True)
+    assert gradcheck(right, x, fast_mode=True)
+    assert len(calls) < 12
+    assert gradgradcheck(right, x, fast_mode=True)
+    with pytest.raises(
+        GradcheckError, match=r"(?s)Jacobian mismatch for output 0 .*fast_mode=False names the elements"
+    ):
+        gradcheck(wrong, x, fast_mode=True)
+    z = tg.tensor([1 + 2j, 0.5 - 1j], requires_grad=True)
+    assert gradcheck(lambda z: (z * z.conj(), z**2), z, fast_mode=True, check_forward_ad=True)
+    assert not gradcheck(lambda z: z * z.detach().conj(), z, fast_mode=True, raise_exception=False)
+
+
+def _refuse(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError("no")
+
+
+def test_batched_passes_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = tg.tensor([0.5, 2.0], requires_grad=True)
+    options = {"check_batched_grad": True, "check_forward_ad": True, "check_batched_forward_grad": True}
+    assert gradcheck(lambda x: (x.sin() * x[0], x.sum()), x, **options)
+    assert gradgradcheck(lambda x: x.sin() * x[0], x, check_batched_grad=True)
+    for wrong, words in ((lambda *_, **__: [tg.ones(2, 2)], "gradient computation .* differs"), (_refuse, "got: no")):
+        monkeypatch.setattr("tapegrad.testing.options.grad", wrong)
+        with pytest.raises(GradcheckError, match=words):
+            gradcheck(tg.sin, x, check_batched_grad=True)
+    monkeypatch.setattr("tapegrad.testing.options.vmap", lambda _: lambda *vectors: [tg.ones(2, 2)])
+    with pytest.raises(GradcheckError, match=r"batched forward mode: result 0 differs from that of single calls by"):
+        gradcheck(tg.sin, x, check_forward_ad=True, check_batched_forward_grad=True)
+
+
+def test_forward_mode_over_backward_passes() -> None:
+    class WrongSecond(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 3 * grad * ctx.saved_tensors[0].detach() ** 2
+
+    x = tg.tensor([0.5, 2.0], requires_grad=True)
+    options = {"check_fwd_over_rev": True, "check_rev_over_rev": False}
+    assert gradgradcheck(lambda x: x**3, x, **options)
+    with pytest.raises(GradcheckError, match="computed with forward mode mismatch"):
+        gradgradcheck(WrongSecond.apply, x, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"check_backward_ad": False}, {"check_batched_forward_grad": True},
+     {"check_backward_ad": False, "check_forward_ad": True, "check_batched_grad": True}],
+)  # fmt: skip
+def test_options_that_do_not_fit(options: dict[str, bool]) -> None:
+    torch = pytest.importorskip("torch")
+    messages = []
+    for library in (tg, torch):
+        x = library.tensor([0.5], requires_grad=True, dtype=library.float64)
+        with pytest.raises(AssertionError) as error:
+            library.autograd.gradcheck(library.sin, x, **options)
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+
+
 def test_arguments_of_torch() -> None:
     class Wrong(tg.autograd.Function):
         @staticmethod

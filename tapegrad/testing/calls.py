@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tapegrad.autograd.backward import grad
 from tapegrad.tensor import Tensor, from_array
 from tapegrad.testing.differences import differences
 from tapegrad.testing.report import GradcheckError, Limits, Part
 
-__all__ = ["Call", "as_tuple", "leaf", "verdict"]
+__all__ = ["Call", "as_tuple", "cotangents_of", "gradients_of", "leaf", "repeated", "verdict"]
 
 
 def as_tuple(values: Any) -> tuple[Any, ...]:
@@ -72,6 +73,10 @@ class Call:
         """Copies of the data of what the function is differentiated by."""
         return [tensor.detach().numpy().copy() for tensor in self.wanted]
 
+    def random_tangents(self) -> list[Tensor]:
+        """Return a random tangent of each tensor in `wanted`, the same in each call."""
+        return [leaf(array, False) for array in cotangents_of(self.wanted)]
+
     def moved(self, point: Sequence[np.ndarray]) -> np.ndarray:
         """Return the elements of all outputs at another point, as one vector in double precision."""
         values = [np.ravel(value.detach().numpy()) for value in self.outputs([leaf(array) for array in point])]
@@ -116,11 +121,51 @@ class Call:
         return Part(mismatch, of_output, output.shape, self.words_of(tensor), tensor.shape, mode)
 
 
-def verdict(call: Call, check: Callable[[Call, Limits], None], limits: Limits, raise_exception: bool) -> bool:
-    """Return whether a check passes, or raise its error."""
+def gradients_of(
+    outputs: Sequence[Tensor], wanted: Sequence[Tensor], cotangents: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Return the gradients as columns, in double precision."""
+    seeds = [leaf(array, False) for array in cotangents]
+    found = grad(outputs, wanted, seeds, retain_graph=True, allow_unused=True, materialize_grads=True)
+    return [np.array(own.detach().numpy(), np.result_type(own.dtype, float)).reshape(-1, 1) for own in found]
+
+
+def repeated(
+    outputs: Sequence[Tensor], wanted: Sequence[Tensor], cotangents: Sequence[np.ndarray], nondet_tol: float
+) -> list[np.ndarray]:
+    """Return `gradients_of`, or raise a GradcheckError if a second pass gives others."""
+    found, again = (gradients_of(outputs, wanted, cotangents) for _ in range(2))
+    largest = max(np.abs(one - other).max(initial=0.0) for one, other in zip(found, again, strict=True))
+    if largest > nondet_tol:
+        raise GradcheckError(
+            "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+            "gives different values, although analytical gradient matches numerical gradient. The tolerance for "
+            f"nondeterminism was {nondet_tol}; gradients differ by {largest:.3g}."
+        )
+    return found
+
+
+def cotangents_of(outputs: Sequence[Tensor], seed: int = 0) -> list[np.ndarray]:
+    """Return random numbers like the outputs, the same in each call, of either sign and not near 0."""
+    rng = np.random.default_rng(seed)
+
+    def numbers(output: Tensor) -> Any:
+        return rng.uniform(0.3, 1.0, output.shape) * rng.choice([-1.0, 1.0], output.shape)
+
+    return [
+        np.asarray(numbers(own) + 1j * numbers(own) if own.dtype.kind == "c" else numbers(own)).astype(own.dtype)
+        for own in outputs
+    ]
+
+
+def verdict(
+    call: Call, checks: Iterable[Callable[[Call, Limits], None]], limits: Limits, raise_exception: bool
+) -> bool:
+    """Return whether all checks pass, or raise the error of the first that does not."""
     call.warn_of_low_precision()
     try:
-        check(call, limits)
+        for check in checks:
+            check(call, limits)
     except GradcheckError:
         if raise_exception:
             raise

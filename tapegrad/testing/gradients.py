@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.backward import grad
+from tapegrad.func.products import jvp
 from tapegrad.tensor import Tensor
-from tapegrad.testing.calls import Call, as_tuple, leaf, verdict
-from tapegrad.testing.report import GradcheckError, Limits, Part, compare
+from tapegrad.testing.calls import Call, as_tuple, cotangents_of, gradients_of, leaf, repeated, verdict
+from tapegrad.testing.options import check_batched_gradients, check_batched_tangents, check_fast
+from tapegrad.testing.report import Limits, Part, compare
 from tapegrad.testing.tangents import check_tangents
 
 __all__ = ["gradcheck", "gradgradcheck"]
@@ -46,8 +48,13 @@ def gradcheck(
         By how much a second backward pass over the same graph may differ from the first.
     check_forward_ad, check_backward_ad : bool
         Check forward mode, as `tapegrad.testing.jvpcheck` does; check backward passes.
-    check_undefined_grad, check_grad_dtypes, check_batched_grad, check_batched_forward_grad, fast_mode, masked
-        PyTorch's options. They have no effect: every element is checked.
+    check_batched_grad, check_batched_forward_grad : bool
+        Check passes with a batch of cotangents, by ``is_grads_batched``; check `tapegrad.func.vmap` of forward mode.
+    fast_mode : bool
+        Compare one random combination of the elements of each Jacobian, in place of all elements.
+    check_undefined_grad, check_grad_dtypes, masked
+        PyTorch's options. They have no effect: a pass starts from one output, so that the cotangents of the others are
+        undefined; gradients have the dtypes of their tensors; all tensors are dense.
 
     Returns
     -------
@@ -60,6 +67,8 @@ def gradcheck(
         If they do not agree. The message names the elements that differ most, both values and the difference.
     ValueError
         If no input requires grad.
+    AssertionError
+        If an option asks for a check of passes of which another one says that they are not checked.
     TypeError
         If the function returns anything but tensors.
 
@@ -87,16 +96,30 @@ def gradcheck(
     False
     """
     call, limits = Call(function, inputs, "gradcheck"), Limits(eps, atol, rtol, nondet_tol)
-    if check_backward_ad and not verdict(call, _check, limits, raise_exception):
-        return False
-    return not check_forward_ad or verdict(call, check_tangents, limits, raise_exception)
+    for is_right, words in (
+        (check_forward_ad or check_backward_ad, "Expected at least one of check_forward_ad or check_backward_ad"),
+        (check_backward_ad or not check_batched_grad, "Setting check_batched_grad=True requires check_backward_ad"),
+        (check_forward_ad or not check_batched_forward_grad,
+         "Setting check_batched_forward_grad=True requires check_forward_ad"),
+    ):  # fmt: skip
+        if not is_right:
+            raise AssertionError(f"{words} to be True")  # PyTorch's type
+    forward = partial(check_tangents, tangents=call.random_tangents() if fast_mode else None)
+    checks: tuple[tuple[bool, Callable[[Call, Limits], None]], ...] = (
+        (check_backward_ad, check_fast if fast_mode else _check),
+        (check_forward_ad, forward),
+        (check_batched_grad, check_batched_gradients),
+        (check_batched_forward_grad, check_batched_tangents),
+    )
+    return verdict(call, [check for is_wanted, check in checks if is_wanted], limits, raise_exception)
 
 
 def gradgradcheck(
     function: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5,
     rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True,
     nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
-    check_batched_grad: bool = False, fast_mode: bool = False, masked: bool = False,
+    check_batched_grad: bool = False, check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
+    fast_mode: bool = False, masked: bool = False,
 ) -> bool:  # fmt: skip
     """Check the second derivatives of a function: the gradients of its gradients, against finite differences.
 
@@ -106,7 +129,11 @@ def gradgradcheck(
         As for `gradcheck`.
     grad_outputs : Tensor or tuple of Tensor, optional
         Cotangents of the outputs that require grad, random ones by default. Those that require grad are perturbed too.
-    gen_non_contig_grad_outputs, check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode, masked
+    check_fwd_over_rev, check_rev_over_rev : bool
+        Check forward mode of the gradients; check backward passes of these.
+    check_batched_grad, fast_mode : bool
+        As for `gradcheck`.
+    gen_non_contig_grad_outputs, check_undefined_grad, check_grad_dtypes, masked
         PyTorch's; without meaning here.
 
     Returns
@@ -128,16 +155,21 @@ def gradgradcheck(
     >>> gradgradcheck(lambda x: x.exp() * x, x)
     True
     """
-    call = Call(function, inputs, "gradgradcheck")
-    check = partial(_check_second, grad_outputs=grad_outputs)
-    return verdict(call, check, Limits(eps, atol, rtol, nondet_tol), raise_exception)
+    call, limits = Call(function, inputs, "gradgradcheck"), Limits(eps, atol, rtol, nondet_tol)
+    checks: tuple[tuple[bool, Callable[[Call, Limits], None]], ...] = (
+        (check_rev_over_rev, check_fast if fast_mode else _check),
+        (check_fwd_over_rev, partial(check_tangents, by=jvp)),
+        (check_batched_grad, check_batched_gradients),
+    )
+    wanted = [partial(_check_second, check, grad_outputs) for is_wanted, check in checks if is_wanted]
+    return verdict(call, wanted, limits, raise_exception)
 
 
-def _check_second(call: Call, limits: Limits, grad_outputs: Any) -> None:
+def _check_second(check: Callable[[Call, Limits], None], grad_outputs: Any, call: Call, limits: Limits) -> None:
     roots = [value for value in call.outputs() if value.requires_grad]
     if not roots:
         return call.expect_zeros(roots, limits.eps)
-    seeds = tuple(map(leaf, _cotangents(roots))) if grad_outputs is None else as_tuple(grad_outputs)
+    seeds = tuple(map(leaf, cotangents_of(roots))) if grad_outputs is None else as_tuple(grad_outputs)
     if len(seeds) != len(roots):
         raise ValueError(f"gradgradcheck got {len(seeds)} grad_outputs for {len(roots)} outputs that require grad.")
     places, count = list(call.places.values()), len(call.inputs)
@@ -151,7 +183,7 @@ def _check_second(call: Call, limits: Limits, grad_outputs: Any) -> None:
     second = Call(gradients, (*call.inputs, *seeds), "gradgradcheck")
     second.output_words = {k: f"the gradient with respect to input {place}" for k, place in enumerate(places)}
     second.input_words = {count + k: f"grad_outputs[{k}]" for k in range(len(seeds))}
-    _check(second, limits)
+    check(second, limits)
 
 
 def _check(call: Call, limits: Limits) -> None:
@@ -163,7 +195,7 @@ def _check(call: Call, limits: Limits) -> None:
     # PyTorch's order: imaginary parts, among real outputs; then real parts.
     parts = [(place, output, 1j if output.dtype.kind == "c" else 1) for place, output in roots]
     parts += [(place, output, 1) for place, output in roots if output.dtype.kind == "c"]
-    cotangents = dict(zip([place for place, _ in roots], _cotangents([output for _, output in roots]), strict=True))
+    cotangents = dict(zip([place for place, _ in roots], cotangents_of([output for _, output in roots]), strict=True))
     combined = [np.zeros((tensor.numel(), 1), np.result_type(tensor.dtype, float)) for tensor in call.wanted]
     for place, output, unit in parts:
         name = "" if output.dtype.kind != "c" else "imaginary" if unit == 1j else "real"
@@ -184,30 +216,13 @@ def _part(values: np.ndarray, unit: complex) -> np.ndarray:
     return values.imag if unit == 1j else values.real
 
 
-def _gradients(
-    outputs: Sequence[Tensor], wanted: Sequence[Tensor], cotangents: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    """Return the gradients as columns, in double precision."""
-    seeds = [leaf(array, False) for array in cotangents]
-    found = grad(outputs, wanted, seeds, retain_graph=True, allow_unused=True, materialize_grads=True)
-    return [np.array(own.detach().numpy(), np.result_type(own.dtype, float)).reshape(-1, 1) for own in found]
-
-
 def _jacobians(output: Tensor, wanted: Sequence[Tensor], unit: complex, nondet_tol: float) -> list[np.ndarray]:
     """Return the gradients of the output's elements, or of their imaginary parts if the unit is i, as columns."""
     columns = []
     for index in np.ndindex(output.shape):
         cotangent = np.zeros(output.shape, output.dtype)
         cotangent[index] = unit
-        columns.append(_gradients([output], wanted, [cotangent]))
-        again = _gradients([output], wanted, [cotangent])
-        largest = max(np.abs(one - other).max(initial=0.0) for one, other in zip(columns[-1], again, strict=True))
-        if largest > nondet_tol:
-            raise GradcheckError(
-                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
-                "gives different values, although analytical gradient matches numerical gradient. The tolerance for "
-                f"nondeterminism was {nondet_tol}; gradients differ by {largest:.3g}."
-            )
+        columns.append(repeated([output], wanted, [cotangent], nondet_tol))
     return [
         np.hstack([np.empty((tensor.numel(), 0)), *(column[number] for column in columns)])
         for number, tensor in enumerate(wanted)
@@ -219,20 +234,9 @@ def _expect_linear(
     limits: Limits,
 ) -> None:  # fmt: skip
     """Check that a pass from all outputs at once, with cotangents other than 0 and 1, combines the Jacobians."""
-    for tensor, actual, expected in zip(call.wanted, _gradients(roots, call.wanted, cotangents), combined, strict=True):
+    for tensor, actual, expected in zip(
+        call.wanted, gradients_of(roots, call.wanted, cotangents), combined, strict=True
+    ):
         words = "the gradient from random grad_outputs", (), call.words_of(tensor), tensor.shape
         part = Part("backward not multiplied by grad_output", *words, reference="the checked Jacobians")
         compare(actual, expected, np.zeros(expected.shape), limits, part)
-
-
-def _cotangents(outputs: Sequence[Tensor]) -> list[np.ndarray]:
-    """Return random numbers like the outputs, the same in each call, of either sign and not near 0."""
-    rng = np.random.default_rng(0)
-
-    def numbers(output: Tensor) -> Any:
-        return rng.uniform(0.3, 1.0, output.shape) * rng.choice([-1.0, 1.0], output.shape)
-
-    return [
-        np.asarray(numbers(own) + 1j * numbers(own) if own.dtype.kind == "c" else numbers(own)).astype(own.dtype)
-        for own in outputs
-    ]

@@ -62,16 +62,16 @@ def jvpcheck(
     True
     """
     call = Call(function, inputs, "jvpcheck")
-    return verdict(call, partial(check_tangents, tangents=tangents), Limits(eps, atol, rtol), raise_exception)
+    return verdict(call, [partial(check_tangents, tangents=tangents)], Limits(eps, atol, rtol), raise_exception)
 
 
-def check_tangents(call: Call, limits: Limits, tangents: Any = None) -> None:
-    """Raise a GradcheckError unless forward mode agrees with finite differences."""
+def check_tangents(call: Call, limits: Limits, tangents: Any = None, by: Callable[..., Any] = forward_mode) -> None:
+    """Raise a GradcheckError unless forward mode, or `by`, agrees with finite differences."""
     known = _slopes_of_elements(call, limits.eps) if tangents is None else _slope_along(call, tangents, limits.eps)
     outputs = call.outputs()
     call.expect_zeros(outputs, limits.eps)
     for words, tensor, directions, values, errors in known:
-        rows = [_tangents(call, direction) for direction in directions]
+        rows = [_tangents(call, direction, by) for direction in directions]
         for place, output in enumerate(outputs):
             if not output.requires_grad or not rows:
                 continue
@@ -108,7 +108,7 @@ def _slope_along(call: Call, tangents: Any, eps: float) -> list[Slopes]:
     return [("Tangent mismatch", None, [direction], values[None], errors[None])]
 
 
-def _tangents(call: Call, directions: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _tangents(call: Call, directions: Sequence[np.ndarray], by: Callable[..., Any]) -> list[np.ndarray]:
     """Return the tangents of all outputs along directions, as vectors; none for integers."""
     primals = [leaf(array, False) for array in call.point]
     outputs: list[Tensor] = []
@@ -117,7 +117,7 @@ def _tangents(call: Call, directions: Sequence[np.ndarray]) -> list[np.ndarray]:
         outputs.extend(call.outputs(replaced))
         return tuple(outputs)
 
-    _, found = forward_mode(function, primals, [leaf(array, False) for array in directions])
+    _, found = by(function, tuple(primals), tuple([leaf(array, False) for array in directions]))
     return [
         np.zeros(output.numel(), output.dtype) if tangent is None else np.ravel(tangent.detach().numpy())
         for output, tangent in zip(outputs, found, strict=True)
