@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -112,20 +112,26 @@ def by_rule(problem: Problem, ct: np.ndarray) -> list[np.ndarray]:
     return [gradient.detach().numpy() for gradient in found]
 
 
-def second_gradients(problem: Problem, ct: np.ndarray, weights: Arrays) -> list[np.ndarray]:
-    """Return the derivatives of the weighed sum of the gradients by the operands and by the cotangent."""
-    leaves, seed = problem.tensors(), leaf(ct)
-    gradients = autograd.grad(
-        problem(leaves), leaves, seed, create_graph=True, allow_unused=True, materialize_grads=True
-    )
-    pairs = [(own, leaf(weight, False)) for own, weight in zip(gradients, weights, strict=True) if own.requires_grad]
-    if not pairs:
-        return [np.zeros_like(array) for array in (*problem.point, ct)]
-    found = autograd.grad(
-        [own for own, _ in pairs], [*leaves, seed], [weight for _, weight in pairs],
-        allow_unused=True, materialize_grads=True,
-    )  # fmt: skip
-    return [own.numpy() for own in found]
+def second_gradients(
+    problem: Problem, ct: np.ndarray, weights: Arrays, point: Arrays | None = None, further: Arrays = ()
+) -> list[np.ndarray]:
+    """Return the derivatives of the weighed sum of the gradients by the operands and by the cotangent.
+
+    With `further` weights, of these derivatives, return those of their weighed sum.
+    """
+    leaves, seed = problem.tensors(point), leaf(ct)
+    found = autograd.grad(problem(leaves), leaves, seed, create_graph=True, allow_unused=True, materialize_grads=True)
+    for own_weights in (weights, further) if further else (weights,):
+        pairs = [
+            (own, leaf(weight, False)) for own, weight in zip(found, own_weights, strict=True) if own.requires_grad
+        ]
+        if not pairs:
+            return [np.zeros_like(array) for array in (*problem.point, ct)]
+        found = autograd.grad(
+            [own for own, _ in pairs], [*leaves, seed], [weight for _, weight in pairs],
+            create_graph=bool(further), allow_unused=True, materialize_grads=True,
+        )  # fmt: skip
+    return [own.detach().numpy() for own in found]
 
 
 def gradients_of(leaves: Sequence[tg.Tensor]) -> list[np.ndarray]:
@@ -237,6 +243,36 @@ def check_second(
         actual = inner(seconds, direction)
         demand(expected, error, ct)
         assert_close([np.array(actual)], [np.array(expected)], 1e-9 + error, what="second order along direction")
+
+
+#: Cases whose third derivatives are not checked, with the reason.
+WITHOUT_THIRD: Final = {
+    **dict.fromkeys(("det-5", "det-6"), "the matrix is singular: a third derivative is refused"),
+    "triplet_margin_loss-2": "third derivatives of a norm of order 3 jump: differences do not converge",
+}
+
+
+def check_third(
+    problem: Problem, directions: int = 1, demand: Callable[[Any, Any, np.ndarray], None] = assert_converged
+) -> None:
+    """Check the derivatives of the second derivatives by operands and cotangent against finite differences of these."""
+    ct, weights, rng = problem.cotangent(), problem.weights(), np.random.default_rng(7)
+    at = [*problem.point, ct]
+
+    def like_these() -> list[np.ndarray]:
+        found = [rng.normal(size=own.shape) * (1 if own.dtype.kind == "f" else 1 + 1j) for own in at]
+        return [own.astype(like.dtype) for own, like in zip(found, at, strict=True)]
+
+    further = like_these()
+    thirds = second_gradients(problem, ct, weights, further=further)
+    for _ in range(directions):
+        direction = like_these()
+        expected, error = slope(
+            lambda moved: inner(further, second_gradients(problem, moved[-1], weights, moved[:-1])), at, direction, ct
+        )
+        actual = inner(thirds, direction)
+        demand(expected, error, ct)
+        assert_close([np.array(actual)], [np.array(expected)], 1e-9 + error, what="third order along direction")
 
 
 def check_transpose(problem: Problem) -> None:

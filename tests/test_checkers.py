@@ -91,6 +91,14 @@ def test_wrong_second_order(row_of: Callable[..., Problem]) -> None:
     assert fails(checks.check_second, problem)
 
 
+def test_wrong_third_order(row_of: Callable[..., Problem]) -> None:
+    checks.check_third(row_of(_sin))
+    slope = lambda x: xp.cos(x.detach()) - (x - x.detach()) * xp.sin(x.detach())  # noqa: E731
+    problem = row_of(lambda ct, x: ct * slope(x), lambda plan, operand: None)
+    checks.check_second(problem)
+    assert fails(checks.check_third, problem)
+
+
 def test_gradient_of_another_dtype_or_shape(row_of: Callable[..., Problem]) -> None:
     problem = row_of(_sin)
     tensor = checks.leaf(POINT)

@@ -48,6 +48,14 @@ def test_second_order(case: Case, dtype: str) -> None:
     checks.check_second(case.problem(dtype))
 
 
+@pytest.mark.full
+@each_case
+def test_third_order(case: Case, dtype: str) -> None:
+    if str(case) in checks.WITHOUT_THIRD:
+        pytest.skip(checks.WITHOUT_THIRD[str(case)])
+    checks.check_third(case.problem(dtype))
+
+
 def _index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True) -> Any:
     if not include_self:  # torch lets elements that do not count have a share where they tie
         x = x.index_fill(dim, index, 1e9)

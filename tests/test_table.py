@@ -136,6 +136,14 @@ def test_second_order(case: Case, dtype: str) -> None:
     checks.check_second(case.problem(dtype))
 
 
+@pytest.mark.full
+@each_case(SMOOTH, ["float64", "complex128"])
+def test_third_order(case: Case, dtype: str) -> None:
+    if str(case) in checks.WITHOUT_THIRD:
+        pytest.skip(checks.WITHOUT_THIRD[str(case)])
+    checks.check_third(case.problem(dtype))
+
+
 @each_case(SMOOTH, ["float32", "complex64"])
 def test_precision(case: Case, dtype: str) -> None:
     wide = {"float32": np.float64, "complex64": np.complex128}[dtype]

@@ -23,8 +23,8 @@ table; tests hold it to that.
   Integers and bools are data.
 - **Made as**: an *op* with a rule of its own, whose cotangents a compiled *kernel* computes, or the *rule* itself with
   arrays of NumPy; a *composite* of ops; *data*: no gradient.
-- **Orders**: to which order derivatives are tested: by finite differences to the second, where PyTorch is installed
-  against it to the third.
+- **Orders**: to which order derivatives are tested: by finite differences, and where PyTorch is installed against
+  it.
 - **Kinks**: points at which the op states the gradient; [Kinks](../understand/kinks.md) has the choices.
 """
 
