@@ -80,6 +80,12 @@ class TensorMethods:
     def __ifloordiv__(self, other: Any) -> Any:
         """Compute ``//=`` in place; recorded where a gradient is wanted."""
 
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        """Return quotients rounded down, and remainders."""
+
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        """Return the same of another value divided by this one."""
+
     def __pow__(self, exponent: Any) -> Tensor:
         """Raise `input` to the power `exponent`."""
 

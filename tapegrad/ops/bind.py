@@ -36,6 +36,16 @@ def _reflected(function: Binary) -> Binary:
     return call
 
 
+def _divmod(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    """Return quotients rounded down, and remainders."""
+    return floor_divide(self, other), remainder(self, other)
+
+
+def _rdivmod(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    """Return the same of another value divided by this one."""
+    return OPERATORS["__rfloordiv__"](self, other), OPERATORS["__rmod__"](self, other)
+
+
 def _comparison(function: Binary) -> Binary:
     def call(self: Tensor, other: Any) -> Any:
         if isinstance(other, (Tensor, np.ndarray, np.generic, int, float, complex)):
@@ -53,6 +63,7 @@ OPERATORS: dict[str, Any] = {
     "__truediv__": div, "__rtruediv__": _reflected(div), "__itruediv__": inplace.idiv,
     "__mod__": remainder, "__rmod__": _reflected(remainder), "__imod__": inplace.imod,
     "__floordiv__": floor_divide, "__rfloordiv__": _reflected(floor_divide), "__ifloordiv__": inplace.ifloordiv,
+    "__divmod__": _divmod, "__rdivmod__": _rdivmod,
     "__pow__": pow, "__rpow__": _reflected(pow), "__ipow__": inplace.ipow,
     "__neg__": neg, "__abs__": abs,
     "__matmul__": matmul, "__rmatmul__": _reflected(matmul),

@@ -95,7 +95,7 @@ def _polyfit(
     if np.ndim(deg) or deg < 0:
         raise ValueError("expected deg >= 0; np.polyfit() of tensors takes one degree")
     y = no_list(y)
-    points, values = flat_of("polyfit", "x", x), as_operand(y, "polyfit", "y", 2)
+    points, values = add(flat_of("polyfit", "x", x), 0.0), add(as_operand(y, "polyfit", "y", 2), 0.0)  # of integers too
     if len(values) != len(points):
         raise TypeError(f"expected x and y to have same length; they have {len(points)} and {len(values)}")
     rows = vander(points, deg + 1)

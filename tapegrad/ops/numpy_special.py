@@ -59,6 +59,14 @@ def _whole(n: Any) -> Any:
     return values.astype(np.int64)
 
 
+def _gammasgn(x: Any) -> Tensor:
+    """Return the sign of the gamma function: nan at its poles, that of x at 0."""
+    x = ops.mul(x, 1.0)
+    below = ops.where(ops.isfinite(x), ops.floor(x), math.nan)
+    beside = ops.where(ops.eq(below, x), math.nan, ops.sub(1.0, ops.mul(ops.remainder(below, 2.0), 2.0)))
+    return ops.where(ops.ge(x, 0.0), ops.copysign(1.0, x), beside)
+
+
 def _boxcox(x: Any, lmbda: Any) -> Tensor:
     """Return (x ** lmbda - 1) / lmbda, and its limit log(x) where lmbda is 0."""
     return _boxcox1p(ops.sub(x, 1.0), lmbda)
@@ -184,7 +192,7 @@ SPECIAL: Final[dict[str, Function]] = {
     "kl_div": lambda x, y: ops.add(ops.sub(ops.xlogy(x, x), ops.xlogy(x, y)), ops.sub(y, x)),
     "huber": _huber, "pseudo_huber": _pseudo_huber, "boxcox": _boxcox, "boxcox1p": _boxcox1p,
     "inv_boxcox": lambda y, lmbda: ops.add(_inv_boxcox1p(y, lmbda), 1.0), "inv_boxcox1p": _inv_boxcox1p,
-    "poch": _poch, "binom": _binom, "rgamma": lambda x: ops.reciprocal(_gamma(x)),
+    "poch": _poch, "binom": _binom, "gammasgn": _gammasgn, "rgamma": lambda x: ops.reciprocal(_gamma(x)),
     "kn": _special("kv"), "yn": _special("yv"), "ellipkm1": lambda p: _special("ellipk")(ops.sub(1.0, p)),
     "ndtri_exp": lambda y: _special("ndtri")(ops.exp(y)), "betaincc": lambda a, b, x: _betainc(b, a, ops.sub(1.0, x)),
     # Distributions
