@@ -37,6 +37,25 @@ def test_norms_do_not_overflow(ord: float, dtype: str) -> None:
         np.testing.assert_allclose(slope, gradient(lambda own: tg.linalg.vector_norm(own, ord), x), rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("ord", [2, 3, 1.5])
+def test_small_cotangents_of_large_norms(ord: float, dtype: str) -> None:
+    scale = dtype_of(np.finfo(dtype).max / 1e4, dtype)
+    x, ct = np.array([3.0, 4.0], dtype), np.ones((), dtype)
+    slope = gradient(lambda own: tg.linalg.vector_norm(own, ord) * (ct / scale), x * scale)
+    expected = gradient(lambda own: tg.linalg.vector_norm(own, ord), x)
+    np.testing.assert_allclose(slope * scale, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cosines_of_large_vectors(dtype: str) -> None:
+    scale = dtype_of(np.finfo(dtype).max / 1e2, dtype)
+    x, y = np.array([3.0, 4.0], dtype), np.array([4.0, 3.0], dtype)
+    np.testing.assert_allclose(tg.cosine_similarity(tg.tensor(x * scale), tg.tensor(y * scale), 0), 0.96, rtol=1e-6)
+    slope = gradient(lambda own: tg.cosine_similarity(own, tg.tensor(y * scale), 0), x * scale)
+    np.testing.assert_allclose(slope * scale, [0.0448, -0.0336], rtol=1e-5)
+
+
 def dtype_of(value: Any, dtype: str) -> Any:
     return np.dtype(dtype).type(value)
 
@@ -126,6 +145,25 @@ def test_qr_refuses_what_has_no_derivative() -> None:
         tg.linalg.qr(x, "r").R.sum().backward()
     with pytest.raises(RuntimeError, match=r"not differentiable when mode='complete' and nrows > ncols"):
         tg.linalg.qr(x, "complete").Q.sum().backward()
+
+
+@pytest.mark.parametrize(
+    "x", [np.eye(3), np.diag([2.0, 2.0, 1.0]), np.linalg.qr(np.vander([0.5, 1.0, 2.0, 3.0], 3))[0], np.zeros((3, 0))]
+)
+def test_orthogonal_factor_of_equal_singular_values(x: np.ndarray) -> None:
+    def orthogonal(x: Any) -> Any:
+        u, _, vh = tg.linalg.svd(x, full_matrices=False)
+        return tg.matmul(u, vh)
+
+    assert tg.testing.gradcheck(orthogonal, tg.tensor(x, requires_grad=True))
+
+
+def test_vectors_of_equal_singular_values_have_no_derivative() -> None:
+    """Not a finite one that is wrong: of a function of them and of the singular values it cannot be told."""
+    x = tg.tensor(np.diag([2.0, 2.0, 1.0]), requires_grad=True)
+    u, s, vh = tg.linalg.svd(x)
+    tg.matmul(u * s.sqrt(), vh).sum().backward()
+    assert not np.isfinite(x.grad).any()
 
 
 def test_equal_singular_values() -> None:

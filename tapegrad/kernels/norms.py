@@ -64,13 +64,14 @@ def _euclidean(dtype: str, width: int) -> Line:
 
 
 def _euclidean_back(dtype: str, width: int) -> Line:
-    kind, infinite = np.dtype(dtype).type, math.inf
+    kind, infinite, least = np.dtype(dtype).type, math.inf, float(np.finfo(dtype).tiny)
 
     def line(args: int, start: int, number: int, n: int, stride: int, adds: int) -> int:
         x, target = get(args, 1) + start, get(args, 3) + start
         ct, out = load(as_pointer(get(args, 0), dtype), number), load(as_pointer(get(args, 2), dtype), number)
         scale = kind(0) if out == 0 else ct / out
-        if abs(scale) == infinite:  # of a norm that is no normal number
+        is_rough = abs(scale) < least and ct != 0 and out != 0  # of a huge norm
+        if is_rough or abs(scale) == infinite:  # of a norm that is no normal number
             for k in range(n):
                 value = (load_at(x, k * stride, dtype) / out) * ct
                 store_at(target, k * stride, value + load_at(target, k * stride, dtype) if adds else value, dtype)

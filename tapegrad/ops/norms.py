@@ -87,10 +87,9 @@ def _rule(ct: Any, x: Any, out: Any, ord: float, dim: Dims) -> Any:
     size = xp.where(is_zero, np.inf, out)  # so that the slope is 0 where the norm is, as is what is computed of it
     if ord == 2:
         return (x / size) * ct
-    scale = ct / size
     if ord > 2:
         ratio = xp.abs(x) / xp.where(is_zero, 1.0, out)
-        return x * (scale * ratio ** (ord - 2))
+        return (x / size) * (ct * ratio ** (ord - 2))
     none = x == 0
     ratio = xp.where(none, 1.0, xp.abs(x)) / xp.where(is_zero, 1.0, out)
     return xp.where(none, 0.0, xp.sgn(x) * ratio ** (ord - 1)) * xp.where(is_zero, 0.0, ct)

@@ -115,8 +115,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
         except ValueError:
             raise broadcast_mismatch("cosine_similarity()", x.shape, y.shape) from None
         x, y = broadcast_to(x, shape), broadcast_to(y, shape)
-    lengths = [clamp_min(vector_norm(own, 2, dim), eps) for own in (x, y)]
-    return div(sum(mul(x, y), dim), mul(*lengths))
+    units = [div(own, clamp_min(vector_norm(own, 2, dim, True), eps)) for own in (x, y)]  # whose products are finite
+    return sum(mul(*units), dim)
 
 
 def _pairwise_by_numpy(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:

@@ -45,9 +45,21 @@ def _rule(ct: Any, U: Any, S: Any, Vh: Any) -> tuple[Any]:
     turns_u, turns_v = xp.matmul(adjoint(u), of_u), xp.matmul(vh, of_v)
     skew_u, skew_v = turns_u - adjoint(turns_u), turns_v - adjoint(turns_v)
     row, column = xp.unsqueeze(S, -2), xp.unsqueeze(S, -1)
-    gaps = (row - column) * (row + column)
     eye = np.eye(k, dtype=bool)
-    core = _quotient(xp.where(eye, 0.0, skew_u * row + column * skew_v), xp.where(eye, 1.0, gaps))
+    # (skew_u s_j + s_i skew_v) / (s_j^2 - s_i^2), in two parts: of equal singular values the second one exists.
+    alike, unlike = 0.5 * (skew_u + skew_v), xp.where(eye, 0.0, 0.5 * (skew_u - skew_v))
+    still = eye  # pairs of which nothing is asked
+    for turns in (turns_u, adjoint(turns_u), turns_v, adjoint(turns_v)):
+        still = xp.logical_and(still, turns == 0) if still is not eye else turns == 0
+    gaps = row - column
+    still = xp.logical_or(eye, xp.logical_and(still, gaps == 0))
+    if k and untouched(of_s):  # then a function of U V^H, in which the vectors of equal singular values turn together
+        rounding = 64 * np.finfo(S.dtype).eps
+        equal = xp.abs(gaps) <= rounding * xp.amax(S, -1, True)[..., None]
+        nothing = xp.abs(alike) <= rounding * xp.amax(xp.abs(turns_u) + xp.abs(turns_v), (-2, -1), True)
+        still = xp.logical_or(still, xp.logical_and(equal, nothing))
+    core = xp.where(still, 0.0, alike) / xp.where(still, 1.0, gaps)
+    core = core + _quotient(unlike, xp.where(eye, 1.0, row + column))
     core = core + xp.where(eye, xp.unsqueeze(of_s, -1), 0.0)
     if U.dtype.kind == "c":  # phases: a function does not depend on them, so that this is as much of u as of v
         core = core + _quotient(xp.where(eye, 0.5 * skew_u, 0.0), xp.where(eye, row, 1.0))
@@ -137,7 +149,9 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Bou
     only if it does not depend on them.
 
     Where singular values are equal, or zero in a matrix that is not square, their vectors have no derivative: what
-    depends on these makes it nan or infinite, as in PyTorch. Of singular values, and of other vectors, it stays finite.
+    depends on these makes it nan or infinite, as in PyTorch. Of singular values, and of other vectors, it stays finite;
+    so it does of :math:`U V^H`, the nearest matrix of orthogonal columns. Vectors with the cotangent zero count as
+    others: so the derivative of :math:`U \Sigma V^H` lacks what turns vectors of several zeros into each other.
 
     Examples
     --------
