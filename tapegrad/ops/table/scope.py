@@ -27,8 +27,8 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         (("sparse_coo_tensor to_sparse to_dense sparse sparse_mask coalesce is_coalesced "
          "dense_dim sparse_dim indices values smm sspaddmm hsmm hspmm dsmm saddmm spmm to_padded_tensor "
          "to_mkldnn jagged"), "there are no sparse or nested tensors; use a dense one"),
-        ("compile export fx onnx set_flush_denormal fork wait while_loop",
-         _COMPILED),
+        ("export fx onnx fork wait while_loop", _COMPILED),
+        ("compile", "of a module: use tapegrad.compile(module)"),
         (("quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
          "q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points qscheme"),
          "there are no quantised tensors; use integers and a factor"),
