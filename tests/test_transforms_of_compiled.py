@@ -59,6 +59,16 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...], 
     "Jacobian by rows": (F.jacrev, of_vectors, (tg.tensor(X),), {}),
     "by columns": (F.jacfwd, of_vectors, (tg.tensor(X),), {}),
     "Hessian": (F.hessian, of_a_tensor, (tg.tensor(X),), {}),
+    "of a batch": (F.vmap, of_a_tensor, (tg.tensor(np.stack([X, 2 * X])),), {}),
+    "of a batch of arrays": (F.vmap, of_numpy, (np.stack([X, 2 * X]),), {}),
+    "of a batch beside one": (
+        lambda f: F.vmap(f, in_dims=(None, 1), out_dims=0),
+        lambda p, x: (p["a"] * x).sin(),
+        (PARAMS, tg.tensor(np.stack([X, 2 * X], 1))),
+        {},
+    ),
+    "gradients of a batch": (lambda f: F.vmap(F.grad(f)), of_a_tensor, (tg.tensor(np.stack([X, 2 * X])),), {}),
+    "of a batch of branches": (F.vmap, of_branches, (tg.tensor(np.stack([X, -X])),), {}),
     "twice": (lambda f: F.jacfwd(F.grad(f)), of_a_tensor, (tg.tensor(X),), {}),
 }
 
@@ -80,6 +90,24 @@ def test_it_is_the_transform_of_the_function(
             if not isinstance(own, str):
                 np.testing.assert_allclose(own, other, rtol=1e-12)
     assert isinstance(transform(compiled), Compiled)
+
+
+@pytest.mark.parametrize("transform", [F.jvp, F.hvp])
+@pytest.mark.parametrize("options", [{}, {"has_aux": True}, {"strict": True}], ids=str)
+def test_products_are_those_of_the_function(transform: Any, options: dict[str, bool]) -> None:
+    if transform is F.hvp and options:
+        pytest.skip("it has no options")
+    function = with_more if "has_aux" in options else of_a_tensor
+    compiled, primals, tangents = tg.compile(function), (tg.tensor(X),), (tg.tensor(X[::-1].copy()),)
+    expected = transform(function, primals, tangents, **options)
+    for _ in range(3):
+        found = transform(compiled, primals, tangents, **options)
+        assert structure(found) == structure(expected)
+        for own, other in zip(flatten(found), flatten(expected), strict=True):
+            assert type(own) is type(other)
+            if isinstance(own, tg.Tensor):
+                np.testing.assert_allclose(own, other, rtol=1e-12)
+    assert not compiled.programs  # those of its transform are
 
 
 def test_it_is_made_once() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.func.level import of_compiled
 from tapegrad.func.trees import broadcast, flatten, rebuild, structure
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.generators import default_generator
@@ -24,6 +25,7 @@ _LATER: Final = 4096  # items of calls of this process: before, programs are not
 counts: Final = {"items": 0}
 
 
+@of_compiled
 def vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
     chunk_size: int | None = None,

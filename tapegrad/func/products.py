@@ -17,7 +17,7 @@ from tapegrad.autograd.backward import grad
 from tapegrad.autograd.direct import run_to_own_leaves
 from tapegrad.autograd.function_tangents import calls_of_jvp, to_be_transposed
 from tapegrad.autograd.roots import zeros_of
-from tapegrad.func.level import Level, check_floating, outputs_of, recorded, vector_like
+from tapegrad.func.level import Level, called_with_compiled, check_floating, outputs_of, recorded, vector_like
 from tapegrad.func.trees import flatten, flatten_like, is_like, rebuild, structure
 from tapegrad.modes import is_grad_enabled
 from tapegrad.ops.table.gateway import constant
@@ -173,6 +173,7 @@ def _slope_along(level: Level, output: Tensor, vectors: Sequence[Tensor]) -> Ten
     return from_array(np.asarray(sum(slopes), output.dtype))
 
 
+@called_with_compiled
 def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -269,6 +270,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     return linear.value(), jvp_fn
 
 
+@called_with_compiled
 def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """Return the product of a function's Hessian with tangents.
 
