@@ -122,6 +122,28 @@ def sizes_as_several_arguments(T: Any) -> Any:
 
 
 @program
+def inputs_of_a_function_by_name(T: Any) -> Any:
+    needs = []
+
+    class Product(T.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            ctx.save_for_backward(x, y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            needs.append(ctx.needs_input_grad)
+            x, y = ctx.saved_tensors
+            return grad * y, grad * x
+
+    a, b = T.tensor(2.0, requires_grad=True), T.tensor(3.0, requires_grad=True)
+    found = [Product.apply(a, y=b), Product.apply(x=b, y=a), Product.apply(y=b, x=T.tensor(4.0))]
+    sum(found).backward()
+    return found, a.grad, b.grad, sorted(needs)
+
+
+@program
 def unknown_names_in_functional_calls(T: Any) -> Any:
     m = T.nn.Linear(2, 1)
     zeros = {"weight": T.zeros(1, 2), "bias": T.ones(1), "unknown": T.ones(3)}

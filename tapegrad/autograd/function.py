@@ -238,6 +238,9 @@ class Function:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
+        elif kwargs and not cls._has_setup:  # an input is one of the positional arguments, however it is given
+            bound = inspect.signature(cls.forward).bind(None, *args, **kwargs)
+            args, kwargs = bound.args[1:], bound.kwargs
         ctx = object.__new__(cls._backward_cls)
         if mode.value & INTERCEPTORS:
             modes.tell("called")

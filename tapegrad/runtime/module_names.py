@@ -9,10 +9,9 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 # By package: its modules in PyTorch, of which the package itself has the names.
 _IN_PACKAGES: Final = {
@@ -41,9 +40,11 @@ _HOMES: Final = {
 }
 
 
-class _Finder(MetaPathFinder, Loader):
+class _Finder:
+    """Finds and loads them; no subclass of what importlib.abc has, whose import takes as long as all of this file."""
+
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
-        return ModuleSpec(fullname, self, is_package=True) if fullname in _HOMES else None
+        return ModuleSpec(fullname, cast(Any, self), is_package=True) if fullname in _HOMES else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None  # a plain one
