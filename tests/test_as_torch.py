@@ -197,6 +197,21 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda T: T.nn.functional.cosine_similarity(T.ones(3, 3), T.ones(2)),
         "The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 1",
     ),
+    "dtypes_of_a_layer": (
+        lambda T: T.nn.Linear(3, 2, dtype=T.float32)(T.ones(2, 3, dtype=T.float64)),
+        "mat1 and mat2 must have the same dtype, but got Double and Float",
+    ),
+    "classes": (
+        lambda T: T.nn.functional.cross_entropy(T.ones(2, 3), T.ones(2, dtype=T.float32)),
+        "expected target dtype to be Long or Byte, but got Float",
+    ),
+    "rows_of_a_table": (
+        lambda T: T.nn.Embedding(3, 2)(T.ones(2, dtype=T.float32)),
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got",
+    ),
+    "cells": (
+        lambda T: T.nn.GRUCell(3, 4)(T.ones(2, 4)), "input has inconsistent input_size: got 4 expected 3",
+    ),
     "copies": (
         lambda T: T.zeros(2).copy_(T.zeros(3)),
         "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0",

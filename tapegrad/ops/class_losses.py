@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.along import floating, log_softmax
 from tapegrad.ops.arithmetic import add, div, mul, neg, where
 from tapegrad.ops.broadcasting import contiguous
@@ -51,7 +52,8 @@ def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) 
             f"{list(input.shape)} and takes one class index for each of its items"
         )
     if target.dtype.kind not in "iu":
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype}; {call}() takes class indices")
+        kind = TORCH_NAMES[target.dtype.name]
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {kind}; {call}() takes class indices")
     flat = reshape(target, (-1,)) if target.is_traced else target
     if target.is_traced and are_within(flat, 0, classes) and not 0 <= ignore_index < classes:
         return xp.cast(flat, np.dtype(np.int64)), None

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.permutations import permute, t
@@ -154,7 +155,14 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     >>> tg.nn.functional.linear(tg.tensor([1.0, 2.0]), tg.tensor([[3.0, 4.0]]), tg.tensor([0.5]))
     tensor([11.5000])
     """
-    out = matmul(input, permute(weight, (1, 0)) if len(shape_of(weight)) == 2 else t(weight))
+    try:
+        out = matmul(input, permute(weight, (1, 0)) if len(shape_of(weight)) == 2 else t(weight))
+    except RuntimeError as error:
+        dtypes = [TORCH_NAMES.get(getattr(own, "dtype", np.dtype(float)).name, "") for own in (input, weight)]
+        if bias is None or dtypes[0] == dtypes[1]:
+            raise
+        names = f"{dtypes[0]} and {dtypes[1]}"
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {names}; {error}") from None
     if bias is None:
         return out
     return _plus(out, bias) if len(out._layout.shape) == 2 else _plus_viewed(out, bias)

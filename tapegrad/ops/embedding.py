@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.arithmetic import add, mul, where
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.extrema import amax, amin
@@ -77,7 +78,14 @@ def embedding(
     tensor([[3., 4.],
             [1., 2.]])
     """
-    table, chosen = as_operand(weight, "embedding", "weight", 2), indices_of("embedding", input, "input", 1)
+    table = as_operand(weight, "embedding", "weight", 2)
+    try:
+        chosen = indices_of("embedding", input, "input", 1)
+    except RuntimeError as error:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{TORCH_NAMES[input.dtype.name]}Tensor instead; {error}"
+        ) from None
     if table.ndim != 2:
         raise RuntimeError(f"'weight' must be 2-D; embedding() got one of shape {list(table.shape)}")
     rows = table.shape[0]

@@ -56,6 +56,10 @@ class RNNCellBase(Recurrent):
         name, (_, count, make) = self._get_name(), MODES[self._mode]
         if input.ndim not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.ndim}D instead")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"input has inconsistent input_size: got {input.shape[-1]} expected {self.input_size} in {name}"
+            )
         state = None if hx is None else tuple(hx) if count == 2 else (hx,)
         for place, own in enumerate(state or ()):
             if own.ndim not in (1, 2):
