@@ -234,13 +234,12 @@ class Function:
         TypeError
             If what was saved is no tensor.
         """
-        if cls._has_setup and (kwargs or len(args) != cls._n_inputs()):
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, bound.kwargs
-        elif kwargs and not cls._has_setup:  # an input is one of the positional arguments, however it is given
-            bound = inspect.signature(cls.forward).bind(None, *args, **kwargs)
-            args, kwargs = bound.args[1:], bound.kwargs
+        if kwargs or (cls._has_setup and len(args) != cls._n_inputs()):
+            first = () if cls._has_setup else (None,)  # the context; inputs are positional, however they are given
+            bound = inspect.signature(cls.forward).bind(*first, *args, **kwargs)
+            if cls._has_setup:
+                bound.apply_defaults()
+            args, kwargs = bound.args[len(first) :], bound.kwargs
         ctx = object.__new__(cls._backward_cls)
         if mode.value & INTERCEPTORS:
             modes.tell("called")
@@ -255,10 +254,8 @@ class Function:
         try:
             if is_recorded:
                 modes.pause()
-            if not cls._has_setup:
-                out = cls.forward(ctx, *args, **kwargs)
-            else:
-                out = cls.forward(*args, **kwargs)
+            out = cls.forward(*args, **kwargs) if cls._has_setup else cls.forward(ctx, *args, **kwargs)
+            if cls._has_setup:
                 cls.setup_context(ctx, args, out)
         finally:
             if is_recorded:

@@ -17,12 +17,12 @@ from tapegrad.ops.movement import same_view
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import bind_operands, check_broadcast, unary
-from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect, connect_as
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, op_table, xp
 from tapegrad.ops.table.promotion import no_numbers
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import operation
-from tapegrad.ops.transcendental import atan2, cos, sin
+from tapegrad.ops.transcendental import cos, sin
 from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
@@ -154,6 +154,9 @@ _angle_of_real = unary(
 )  # fmt: skip
 
 
+_angle_of_parts = connect_as("AngleBackward0", op_table["atan2"])
+
+
 @public(method=True, functions=("angle",), adapter=_angle_of_numpy, common=docs.UNARY)
 @composite((Sample(((),)), Sample(((2, 3),))), np.angle)
 def angle(input: Any) -> Tensor:
@@ -171,7 +174,7 @@ def angle(input: Any) -> Tensor:
     """
     x = as_operand(input, "angle", "input", 1)
     if x._layout.dtype.kind == "c":
-        return atan2(imag(x), real(x))
+        return _angle_of_parts(imag(x), real(x))
     return _angle_of_real(x)
 
 

@@ -12,8 +12,8 @@ from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect, connect_as
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, op_table, xp
 from tapegrad.ops.table.promotion import promote
 from tapegrad.ops.table.public import public, publish
 from tapegrad.tape.layout import broadcast_shape
@@ -148,6 +148,7 @@ def matmul(input: Any, other: Any) -> Tensor:
 
 connect(_matmul)
 publish(matmul, _matmul, matmul.__doc__ or "")
+_of_batches = connect_as("BmmBackward0", op_table["matmul"])
 
 
 def _bind(input: Any, other: Any) -> Any:
@@ -251,12 +252,11 @@ def bmm(input: Any, mat2: Any) -> Tensor:
     for name, operand in (("batch1", x), ("batch2", y)):
         if operand.ndim != 3:
             raise RuntimeError(f"{name} must be a 3D tensor; bmm() got shapes {list(x.shape)} and {list(y.shape)}")
-    if (x.shape[0], x.shape[2]) != y.shape[:2]:
-        raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{x.shape[0]}, {x.shape[2]}] but got: "
-            f"[{y.shape[0]}, {y.shape[1]}]."
-        )
-    return matmul(x, y)
+    sizes, expected = list(y.shape[:2]), [x.shape[0], x.shape[2]]
+    if sizes != expected:
+        first = f"Expected size for first two dimensions of batch2 tensor to be: {expected}"
+        raise RuntimeError(f"{first} but got: {sizes}.")
+    return _of_batches(x, y)
 
 
 @public(method=True)

@@ -15,7 +15,7 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.callers import into
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import elementwise
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, connect_as
 from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.promotion import only_floats, promote
 from tapegrad.ops.table.public import public
@@ -24,6 +24,7 @@ from tapegrad.tensor import Tensor, from_array
 ADD: Final[Op] = arithmetic.add.op  # type: ignore[attr-defined]
 SUB: Final[Op] = arithmetic.sub.op  # type: ignore[attr-defined]
 _add, _sub = ADD.plans, SUB.plans
+_with_product, _with_quotient = connect_as("AddcmulBackward0", ADD), connect_as("AddcdivBackward0", ADD)
 
 
 def times(op: Op, factor: Any, *operands: Any) -> Tensor:
@@ -145,7 +146,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     tensor([4.])
     """
     product = mul(tensor1, tensor2)
-    result: Tensor = _add.call(input, product if value == 1 else times(ADD, value, input, product))
+    result: Tensor = _with_product(input, product if value == 1 else times(ADD, value, input, product))
     return result
 
 
@@ -182,7 +183,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     if value != 1:  # before the division, as PyTorch does: a quotient that is infinite is not multiplied
         dtype = promote(tuple(one._layout for one in given))
         first = mul(cast(first, dtype), value)
-    result: Tensor = _add.call(given[0], true_divide(first, second))
+    result: Tensor = _with_quotient(given[0], true_divide(first, second))
     return result
 
 
