@@ -144,6 +144,13 @@ def inputs_of_a_function_by_name(T: Any) -> Any:
 
 
 @program
+def kinds_of_tensors_as_dtypes(T: Any) -> Any:
+    x = T.tensor([1.5, 2.0])
+    found = [x.type(kind) for kind in (T.FloatTensor, T.LongTensor, "torch.IntTensor", T.float32)]
+    return found, [str(own.dtype).removeprefix("torch.") for own in found]
+
+
+@program
 def unknown_names_in_functional_calls(T: Any) -> Any:
     m = T.nn.Linear(2, 1)
     zeros = {"weight": T.zeros(1, 2), "bias": T.ones(1), "unknown": T.ones(3)}

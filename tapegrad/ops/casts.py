@@ -184,7 +184,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
     Parameters
     ----------
-    dtype : dtype or str, optional
+    dtype : dtype, str or `FloatTensor` and its kin, optional
         Such a name too.
     non_blocking : bool
         Without effect.
@@ -207,7 +207,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype not in named:
             raise ValueError(f"invalid type: {dtype!r}; there are {', '.join(named)}")
         dtype = named[dtype]
-    return cast(input, dtype)
+    return cast(input, getattr(dtype, "dtype", dtype))
 
 
 @public(namespaces=(), method=True, functions=("astype",))

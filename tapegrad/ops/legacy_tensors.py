@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tapegrad.dtypes import set_default_dtype
 from tapegrad.ops.creation import tensor
 from tapegrad.ops.fill import empty
@@ -18,13 +20,13 @@ class _Kind:
 
     def __init__(self, call: Callable[..., Tensor], dtype: str) -> None:
         functools.update_wrapper(self, call)
-        self._call, self._dtype = call, dtype
+        self._call, self.dtype = call, np.dtype(dtype)
 
     def __call__(self, *data: Any) -> Tensor:
         return self._call(*data)
 
     def __instancecheck__(self, instance: object) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype == self._dtype
+        return isinstance(instance, Tensor) and instance.dtype == self.dtype
 
     def __repr__(self) -> str:
         return f"<class 'tapegrad.{self.__name__}'>"  # type: ignore[attr-defined]
