@@ -208,6 +208,9 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda T: T.nn.Linear(3, 2, dtype=T.float32)(T.ones(2, 3, dtype=T.float64)),
         "mat1 and mat2 must have the same dtype, but got Double and Float",
     ),
+    "number_of_a_number": (
+        lambda T: T.tensor(1.0)[0], "invalid index of a 0-dim tensor. Use `tensor.item()` in Python",
+    ),
     "classes": (
         lambda T: T.nn.functional.cross_entropy(T.ones(2, 3), T.ones(2, dtype=T.float32)),
         "expected target dtype to be Long or Byte, but got Float",

@@ -223,6 +223,8 @@ def _check_mask(x: Tensor, before: list[Any], mask: np.ndarray) -> np.ndarray:
 def in_words_of_torch(error: IndexError, x: Tensor) -> IndexError:
     """Return NumPy's error in PyTorch's words."""
     text = str(error)
+    if not x.ndim and text.endswith(" 1 were indexed"):
+        return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert it to a number")
     if text.startswith("too many indices"):
         return IndexError(f"too many indices for tensor of dimension {x.ndim}; it has shape {list(x.shape)}")
     return IndexError(f"{text.replace('axis', 'dimension')}; the tensor has shape {list(x.shape)}")
