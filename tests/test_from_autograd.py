@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tapegrad import func
+import tapegrad as tg
+from tapegrad import distributions, func
+from tapegrad.testing import gradcheck
 
 autograd = pytest.importorskip("autograd")
 X = np.array([0.3, -0.8, 1.2, 0.1])
@@ -99,3 +103,46 @@ def test_derivatives_of_high_order_as_jax() -> None:
     through = func.grad(lambda x: func.jvp(lambda y: f(np, x * y), (x,), (x * x,))[1])(0.4)
     expected = jax.grad(lambda x: jax.jvp(lambda y: f(library, x * y), (x,), (x * x,))[1])(0.4)
     assert through == pytest.approx(float(expected), rel=1e-10)
+
+
+# What stands for functions of SciPy in the page on porting ------------------------------------------------------------
+
+PAGE = Path(__file__).parents[1] / "docs" / "port" / "from_autograd.md"
+ROWS = re.findall(r"^\| `((?:special|stats|linalg|signal)\..*)` \| `(.*)` \|$", PAGE.read_text(), re.MULTILINE)
+RNG = np.random.default_rng(0)
+VALUES = {
+    "x": RNG.uniform(0.2, 0.8, 4), "m": RNG.normal(size=4), "s": RNG.uniform(0.5, 2.0, 4), "n": np.arange(4.0) + 1.5,
+    "a": RNG.uniform(1.2, 3.0, 4), "k": np.array([0.0, 1.0, 3.0, 2.0]), "w": np.array([0.1, 0.2, 0.3, 0.4]),
+    "X": RNG.normal(size=(4, 4)), "S": np.eye(4) * 4 + 0.25,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("theirs", "written"), ROWS, ids=[row[0].split("(")[0] for row in ROWS])
+def test_what_stands_for_functions_of_scipy(theirs: str, written: str) -> None:
+    """The value is SciPy's, and the derivatives by all arguments are those of finite differences."""
+    modules = {name: pytest.importorskip(f"scipy.{name}") for name in ("special", "stats", "linalg", "signal")}
+    known = {name: getattr(distributions, name) for name in distributions.__all__} | {
+        "tg": tg,
+        "np": np,
+        "sp": modules["special"],
+    }
+    names = [name for name in VALUES if re.search(rf"\b{name}\b", written)]
+
+    def call(*values: Any) -> Any:
+        symmetric = [(one + one.mT) / 2 if name == "S" else one for name, one in zip(names, values, strict=True)]
+        return eval(written, known | dict(zip(names, symmetric, strict=True)))
+
+    def without_checks(*values: Any) -> Any:  # moved numbers leave the simplex
+        distributions.Distribution.set_default_validate_args(False)
+        try:
+            return call(*values)
+        finally:
+            distributions.Distribution.set_default_validate_args(True)
+
+    tensors = [tg.tensor(VALUES[name], requires_grad=name != "k") for name in names]
+    np.testing.assert_allclose(call(*tensors).detach(), eval(theirs, modules | VALUES), rtol=1e-9)
+    assert gradcheck(without_checks, tensors, eps=1e-4, atol=1e-4)
+
+
+def test_the_table_has_rows() -> None:
+    assert len(ROWS) == 28
