@@ -66,10 +66,10 @@ def householder_product(A: Any = ..., tau: Any = ..., *, input: Any = ..., input
 def inv(A: Any = ..., *, input: Any = ..., out: Any = ...) -> Tensor:
     """Inverses of square matrices."""
 
-def inv_ex(A: Any = ..., *, check_errors: bool = False, input: Any = ...) -> InvEx:
+def inv_ex(A: Any = ..., *, check_errors: bool = False, input: Any = ..., out: Any = ...) -> InvEx:
     """Inverses of square matrices, and whether there are any."""
 
-def ldl_factor(A: Any = ..., *, hermitian: bool = False, input: Any = ...) -> LDLFactors:
+def ldl_factor(A: Any = ..., *, hermitian: bool = False, input: Any = ..., out: Any = ...) -> LDLFactors:
     """Factors L and D of symmetric or Hermitian matrices, in one matrix; see `ldl_factor_ex`."""
 
 def ldl_factor_ex(
@@ -81,14 +81,20 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any
     """Solutions of :math:`A X = B` with the factors of :math:`A` by `ldl_factor`."""
 
 def lstsq(
-    A: Any = ..., B: Any = ..., rcond: float | None = None, *, driver: str | None = None, input: Any = ...
+    A: Any = ...,
+    B: Any = ...,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,
+    input: Any = ...,
+    out: Any = ...,
 ) -> Lstsq:
     """Solutions of least squares: the X of smallest norm that minimises :math:`\\lVert A X - B \\rVert`."""
 
-def lu(A: Any = ..., *, pivot: bool = True, input: Any = ...) -> LU:
+def lu(A: Any = ..., *, pivot: bool = True, input: Any = ..., out: Any = ...) -> LU:
     """LU decomposition: :math:`A = P L U` with a permutation P, and triangles L and U."""
 
-def lu_factor(A: Any = ..., *, pivot: bool = True, input: Any = ...) -> LUFactors:
+def lu_factor(A: Any = ..., *, pivot: bool = True, input: Any = ..., out: Any = ...) -> LUFactors:
     """LU factors with exchanges of rows, in one matrix; see `lu_factor_ex`."""
 
 def lu_factor_ex(
@@ -171,7 +177,9 @@ def slogdet(A: Any = ..., *, input: Any = ..., out: Any = ...) -> LinalgSlogdet:
 def solve(A: Any = ..., B: Any = ..., *, left: bool = True, input: Any = ..., out: Any = ...) -> Tensor:
     """Solutions of systems of linear equations with square matrices, :math:`A X = B`."""
 
-def solve_ex(A: Any = ..., B: Any = ..., *, left: bool = True, check_errors: bool = False, input: Any = ...) -> SolveEx:
+def solve_ex(
+    A: Any = ..., B: Any = ..., *, left: bool = True, check_errors: bool = False, input: Any = ..., out: Any = ...
+) -> SolveEx:
     """Solutions of systems of linear equations, as by `solve`, and whether there are any."""
 
 def solve_sylvester(A: Any = ..., B: Any = ..., Q: Any = ..., *, input: Any = ..., out: Any = ...) -> Tensor:

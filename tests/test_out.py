@@ -103,3 +103,29 @@ def test_a_write_is_noticed():
         tg.mul(x, 2.0, out=y)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+RESULTS = {
+    "aminmax": (lambda m, x, out: m.aminmax(x, dim=0, out=out), ((3,), (3,)), ()),
+    "lu_factor": (lambda m, x, out: m.linalg.lu_factor(x, out=out), ((3, 3), (3,)), (1,)),
+    "lu": (lambda m, x, out: m.linalg.lu(x, out=out), ((3, 3), (3, 3), (3, 3)), ()),
+    "inv_ex": (lambda m, x, out: m.linalg.inv_ex(x, out=out), ((3, 3), ()), (1,)),
+    "solve_ex": (lambda m, x, out: m.linalg.solve_ex(x, x, out=out), ((3, 3), ()), (1,)),
+    "ldl_factor": (lambda m, x, out: m.linalg.ldl_factor(x @ x.T, out=out), ((3, 3), (3,)), (1,)),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_several_named_results(name):
+    torch = pytest.importorskip("torch")
+    call, shapes, integers = RESULTS[name]
+    found = []
+    for module in (tg, torch):
+        kinds = [module.int32 if place in integers else module.float64 for place in range(len(shapes))]
+        out = tuple(module.zeros(shape, dtype=kind) for shape, kind in zip(shapes, kinds, strict=True))
+        result = call(module, module.tensor(X), out)
+        found.append([np.asarray(own) for own in out])
+        for own, one in zip(out, result, strict=True):
+            np.testing.assert_array_equal(own, one)
+    for own, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-6, atol=1e-12)

@@ -151,7 +151,13 @@ def amin(
     """Smallest element; nan if there is one."""
 
 def aminmax(
-    input: Any, *, dim: int | None = None, keepdim: bool = False, axis: int | None = ..., keepdims: bool = ...
+    input: Any,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+    axis: int | None = ...,
+    keepdims: bool = ...,
+    out: Any = ...,
 ) -> MinMax:
     """Return the smallest and the largest elements: what `amin` and `amax` return."""
 
@@ -870,12 +876,24 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: A
     """Count the elements in bins of equal width."""
 
 def histogram(
-    input: Any, bins: Any = 100, *, range: Sequence[float] | None = None, weight: Any = None, density: bool = False
+    input: Any,
+    bins: Any = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Any = None,
+    density: bool = False,
+    out: Any = ...,
 ) -> Histogram:
     """Count the elements between edges, or sum up their weights."""
 
 def histogramdd(
-    input: Any, bins: Any, range: Sequence[float] | None = None, weight: Any = None, density: bool = False
+    input: Any,
+    bins: Any,
+    range: Sequence[float] | None = None,
+    weight: Any = None,
+    density: bool = False,
+    *,
+    out: Any = ...,
 ) -> HistogramDD:
     """Count points in the cells of a grid, or sum up their weights."""
 
@@ -1198,7 +1216,9 @@ def lu(A: Any = ..., pivot: bool = True, get_infos: bool = False, *, input: Any 
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any, *, out: Any = ...) -> Tensor:
     """Solutions of linear systems with the factors by `tapegrad.linalg.lu_factor`; see `tapegrad.linalg.lu_solve`."""
 
-def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> LU:
+def lu_unpack(
+    LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = ...
+) -> LU:
     """Return the factors of a decomposition that are packed into one matrix, as by `lu_factor`."""
 
 def manual_seed(seed: int) -> Generator:
@@ -1501,7 +1521,9 @@ def pairwise_distance(
 ) -> Tensor:
     """Distances between vectors, along the last dimension."""
 
-def pca_lowrank(A: Any = ..., q: int | None = None, center: bool = True, niter: int = 2, *, input: Any = ...) -> SVD:
+def pca_lowrank(
+    A: Any = ..., q: int | None = None, center: bool = True, niter: int = 2, *, input: Any = ..., out: Any = ...
+) -> SVD:
     """Principal components of rows, by `svd_lowrank`."""
 
 def pdist(input: Any, p: float = 2.0) -> Tensor:
@@ -1560,7 +1582,7 @@ def promote_types(type1: DTypeLike, type2: DTypeLike) -> np.dtype:
 def put(input: Any, index: Any, source: Any, accumulate: bool = False, *, out: Any = ...) -> Tensor:
     """Copy with elements written at indices of the flat tensor."""
 
-def qr(input: Any, some: bool = True) -> QR:
+def qr(input: Any, some: bool = True, *, out: Any = ...) -> QR:
     """QR decomposition; see `tapegrad.linalg.qr`."""
 
 def quantile(
@@ -2014,10 +2036,12 @@ def sum(
 def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
 
-def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
+def svd(input: Any, some: bool = True, compute_uv: bool = True, *, out: Any = ...) -> SVD:
     """Singular values and vectors; see `tapegrad.linalg.svd`."""
 
-def svd_lowrank(A: Any = ..., q: int | None = 6, niter: int | None = 2, M: Any = None, *, input: Any = ...) -> SVD:
+def svd_lowrank(
+    A: Any = ..., q: int | None = 6, niter: int | None = 2, M: Any = None, *, input: Any = ..., out: Any = ...
+) -> SVD:
     """Leading singular values and vectors of matrices, of about a rank."""
 
 def swapaxes(input: Any, axis0: int, axis1: int, *, out: Any = ...) -> Tensor:
@@ -2095,7 +2119,7 @@ def trapz(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1, axis
     """Integral along a dimension, by the trapezoidal rule."""
 
 def triangular_solve(
-    input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = ...
 ) -> TriangularSolve:
     """Solutions of systems with triangular matrices; see `tapegrad.linalg.solve_triangular`."""
 

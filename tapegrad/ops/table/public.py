@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NoReturn, TypeVar
@@ -125,7 +126,9 @@ def _has_out(function: Callable[..., Any], module: str) -> bool:
     """Whether a function takes `out`: it computes tensors, and does not make them of something else."""
     returns = str(getattr(function, "__annotations__", {}).get("return", ""))
     makes = {"data", "obj", "ndarray"} & set(getattr(function, "__annotations__", ()))
+    named = getattr(inspect.unwrap(function), "__globals__", {}).get(returns)  # the class of several results
     computes = ("Tensor" in returns and "Callable" not in returns) or returns == "Any"
+    computes = computes or (isinstance(named, type) and issubclass(named, tuple))
     return module != FUNCTIONAL and not makes and computes
 
 
