@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 from tapegrad import autograd
+from tapegrad.ops.table.composites import composites
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import op_table, xp
 from tapegrad.testing import GradcheckError, gradcheck, gradgradcheck, jvpcheck, samples, tensors
@@ -327,7 +328,7 @@ def test_drawn_tensors_of_given_elements(x: tg.Tensor) -> None:
 
 @given(st.data())
 def test_samples_of_every_op(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(sorted(op_table)))
+    name = data.draw(st.sampled_from(sorted({*op_table, *composites})))
     sample = data.draw(samples(name))
     with np.errstate(all="ignore"):
         out = sample(*sample.operands)
@@ -335,7 +336,10 @@ def test_samples_of_every_op(data: st.DataObject) -> None:
     assert name in repr(sample)
 
 
-@pytest.mark.parametrize("name", ["sin", "mul", "logsumexp", "matmul", "getitem", "reshape", "cat", "solve", "expand"])
+@pytest.mark.parametrize(
+    "name",
+    ["sin", "mul", "logsumexp", "matmul", "getitem", "reshape", "cat", "solve", "expand", "addmm", "pairwise_distance"],
+)
 @given(data=st.data())
 @settings(max_examples=5)
 def test_samples_pass_the_checks(name: str, data: st.DataObject) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.table.composites import Composite
 from tapegrad.ops.table.op import Op, Sample
 
 __all__ = ["draw", "operands_of"]
@@ -24,7 +25,7 @@ def draw(shape: tuple[int, ...], domain: tuple[float, float], dtype: Any, rng: n
     return np.asarray(values.reshape(shape).astype(dtype))
 
 
-def operands_of(op: Op, sample: Sample, dtype: Any, rng: np.random.Generator) -> tuple[Any, ...]:
+def operands_of(op: Op | Composite, sample: Sample, dtype: Any, rng: np.random.Generator) -> tuple[Any, ...]:
     """Return data for a sample's operands; what it gives in a floating dtype is converted, the rest is not."""
     values = sample.values or (None,) * len(sample.shapes)
     operands = []

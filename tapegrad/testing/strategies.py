@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.table.composites import Composite, composites
 from tapegrad.ops.table.loading import load_all
 from tapegrad.ops.table.op import Op, op_table
 from tapegrad.ops.table.scope import PAGE
@@ -40,7 +41,7 @@ class OpSample(NamedTuple):
 
     def __call__(self, *operands: Any) -> Any:
         """Apply the op; several floating results are put into one vector."""
-        return op_table[self.op].called(operands, self.attrs)
+        return _found(self.op).called(operands, self.attrs)
 
 
 def tensors(
@@ -88,7 +89,7 @@ def samples(op_name: str, dtype: Any = np.float64, requires_grad: bool = True) -
     Parameters
     ----------
     op_name : str
-        An op of the op table, which docs/reference/ops.md lists.
+        An op, or a function that is made of ops, as docs/reference/ops.md lists them.
     dtype : dtype or strategy
         Of the operands that are floating; complex ones suit ops that have a complex derivative.
     requires_grad : bool
@@ -114,9 +115,9 @@ def samples(op_name: str, dtype: Any = np.float64, requires_grad: bool = True) -
     >>> test_logaddexp()
     """
     load_all()
-    if op_name not in op_table:
+    if op_name not in op_table and op_name not in composites:
         raise ValueError(f"samples() got {op_name!r}, which is no op of the op table: {PAGE} lists the ops.")
-    op = op_table[op_name]
+    op = _found(op_name)
 
     @st.composite
     def drawn(choose: Callable[[Strategy], Any]) -> OpSample:
@@ -131,8 +132,12 @@ def samples(op_name: str, dtype: Any = np.float64, requires_grad: bool = True) -
     return drawn()
 
 
+def _found(name: str) -> Op | Composite:
+    return op_table[name] if name in op_table else composites[name]
+
+
 def _operands(
-    choose: Callable[[Strategy], Any], op: Op, dtype: np.dtype[Any]
+    choose: Callable[[Strategy], Any], op: Op | Composite, dtype: np.dtype[Any]
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """Choose operands and attributes: those of a sample, of other shapes where any will do."""
     sample = choose(st.sampled_from(op.samples))
@@ -140,7 +145,7 @@ def _operands(
     if op.name in MOVES and choose(st.booleans()):
         shape = choose(of_numpy.array_shapes(max_dims=3, max_side=4))
         return (draw(shape, op.domain, dtype, rng),), choose(MOVES[op.name](shape))
-    if op.family in ("unary", "binary") and sample.values is None and choose(st.booleans()):
+    if isinstance(op, Op) and op.family in ("unary", "binary") and sample.values is None and choose(st.booleans()):
         count = len(sample.shapes)
         shapes = choose(of_numpy.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, max_side=4)).input_shapes
         sample = sample._replace(shapes=shapes)
