@@ -482,3 +482,49 @@ def test_results_are_leaves_that_the_function_made() -> None:
         assert params["w"].is_leaf
         assert not loss.requires_grad
     assert len(descended.programs) == 1
+
+
+# Compiled functions inside of others ---------------------------------------------------------------------------------
+
+
+def _squares(w):
+    return ((w - 1.0) ** 2).sum()
+
+
+def _slope(w, f):
+    return tg.autograd.grad(f(w), w)[0]
+
+
+def _step(w, f):
+    w.grad = None
+    f(w).backward()
+    return w.grad
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["new", "known"])
+@pytest.mark.parametrize("use", [
+    lambda w, f: f(w), _slope, _step, lambda w, f: tg.func.grad(f)(w), lambda w, f: f(w) * f(w.detach()),
+])  # fmt: skip
+def test_a_compiled_function_inside_of_another_one_that_finds_its_argument_outside(use, is_known):
+    w, inner = tg.zeros(3, requires_grad=True), tg.compile(_squares)
+    if is_known:
+        inner(w), inner(w)
+    outer = tg.compile(lambda: use(w, inner))
+    for _ in range(4):
+        np.testing.assert_allclose(outer().detach(), use(w, _squares).detach())
+        with tg.no_grad():
+            w.add_(0.5)
+
+
+def test_a_compiled_function_inside_of_another_one_finds_tensors_outside():
+    u, x, n = tg.zeros(3), tg.tensor(2.0), np.arange(3.0)
+    model = tg.nn.Linear(3, 2)
+    total, scaled, layer = tg.compile(lambda: u.sum()), tg.compile(lambda a: a * u.sum()), tg.compile(model)
+    sines = tg.compile(lambda a: a.sin().sum())
+    for inner in (total, lambda: scaled(x), lambda: layer(u).sum(), lambda: sines(n) * sines(1.0) * total()):
+        outer = tg.compile(lambda inner=inner: inner() + 0.0)
+        for _ in range(3):
+            np.testing.assert_allclose(outer().detach(), inner().detach())
+            with tg.no_grad():
+                u.add_(1.0)
+                model.bias.add_(1.0)

@@ -28,7 +28,7 @@ from tapegrad.program.program import Program
 from tapegrad.program.recorded_calls import MarkedCall, RecordedCall, is_marking, marked
 from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
-from tapegrad.program.trace import Traced, trace
+from tapegrad.program.trace import trace
 from tapegrad.program.version import Version
 from tapegrad.tape.entries import Leaf
 from tapegrad.tensor import Tensor
@@ -103,6 +103,10 @@ class Compiled:
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function in a way in which the compiled entry does not serve it."""
+        if modes.is_traced():  # a part of that program: the function may depend on more than its arguments
+            given = Given(args, kwargs)
+            args, kwargs = given.read().with_tensors() if given.has_arrays else (args, kwargs)
+            return self.function(*args, **kwargs)
         is_marked, is_strong = is_marking(), is_strong_zero()
         others = [self._marked] if is_marked else self._recorded if modes.is_grad_enabled() else ()
         for other in () if is_strong else others:
@@ -110,8 +114,6 @@ class Compiled:
             if served is not None:
                 return served[0]
         given = Given(args, kwargs)
-        if any(leaf.__class__ is Traced for leaf in given.leaves):
-            return self.function(*args, **kwargs)  # a part of the program that is being traced
         given.read()
         if is_strong:  # passes in that mode, here and later, look for operations
             return self._called_itself(given)
