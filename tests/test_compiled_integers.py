@@ -137,3 +137,29 @@ def test_a_dict_with_a_default_is_not_asked_by_identity():
 def test_the_class_of_an_integer_is_asked():
     compiled = tg.compile(lambda x, n: x * n if isinstance(n, int) else x - 100)
     assert [float(compiled(1.0, n)) for n in (1, 2, 3)] == [1.0, 2.0, 3.0]
+
+
+def test_integers_beyond_64_bits_within_the_function():
+    for function in (lambda x, n: x * 2**n, lambda x, n: x * (n * 10**18), lambda x, n: x * (1 << n)):
+        compiled = tg.compile(function)
+        assert [float(compiled(1.0, n)) for n in (1, 2, 70)] == [float(function(1.0, n)) for n in (1, 2, 70)]
+
+
+def test_an_integer_shows_its_digits():
+    compiled = tg.compile(lambda x, n: (x, f"{n} {n!s} {n!r}"))
+    assert [compiled(1.0, n)[1] for n in (1, 2, 3)] == ["1 1 1", "2 2 2", "3 3 3"]
+
+
+def test_errors_are_those_of_integers():
+    compiled = tg.compile(lambda x, n: x * (6 // n))
+    assert [float(compiled(1.0, n)) for n in (1, 2, 3)] == [6.0, 3.0, 2.0]
+    with pytest.raises(ZeroDivisionError):
+        compiled(1.0, 0)
+    assert float(compiled(1.0, 6)) == 1.0
+
+
+def test_slices_are_arguments():
+    compiled, traces = _counted(lambda x, part: x[part])
+    for part in (slice(0, 2), slice(1, None), slice(0, 2), slice(None, None, 2)):
+        np.testing.assert_array_equal(compiled(np.arange(5.0), part), np.arange(5.0)[part])
+    assert len(traces) == 3

@@ -135,6 +135,10 @@ class Compiled:
             found = None
         except NotAnInputError:
             return self._call(args, kwargs)
+        except Exception:
+            if not given.integers:
+                raise
+            found = None  # Python raises its own error for integers
         if found is None:
             return self._called_itself(given)
         version, outputs = found

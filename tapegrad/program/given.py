@@ -79,7 +79,7 @@ class Given:
             tuple(self.places),
             tuple([(own.shape, own.dtype) for own in self.inputs]),
             tuple(self.wanted),
-            tuple([(leaf.__class__, leaf) for place, leaf in enumerate(self.leaves) if place not in places]),
+            tuple([_known_by(leaf) for place, leaf in enumerate(self.leaves) if place not in places]),
             default_dtype(),
         )
 
@@ -95,3 +95,9 @@ class Given:
         for place, tensor in zip(self.places, self.inputs, strict=True):
             leaves[place] = leaves[place] if place in self.integers else tensor
         return rebuild(self.tree, leaves)
+
+
+def _known_by(leaf: Any) -> Hashable:
+    """Return the class and the value of a leaf that is no input."""
+    # Python 3.11 does not hash slices.
+    return leaf.__class__, (leaf.start, leaf.stop, leaf.step) if isinstance(leaf, slice) else leaf

@@ -9,11 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.program.given import Given
-from tapegrad.program.program import Program
+from tapegrad.program.program import Entry, Program
 from tapegrad.program.version import Version
 
 #: For so many values of a constant integer the function is traced without a word.
 _MANY: Final = 16
+_POWER: Final = 2
+_FACTOR: Final = 1 << 31
 _RANGE: Final = np.iinfo(np.int64)
 
 
@@ -92,12 +94,26 @@ def constant_use(program: Program, integers: Sequence[int]) -> str:
     for entry in program.entries:
         operands = {*entry.operands, *entry.index_arrays}
         if operands <= known and not operands.isdisjoint(derived):
+            if _may_overflow(program, entry):
+                return f"{entry.op.name} may take it beyond 64 bits"
             derived.update(entry.results)
             known.update(entry.results)
     for guard in program.guards:
         if guard.value in derived and program.layouts[guard.value].dtype != np.bool_:
             return f"Python looks at it. {guard.where}"
     return "the function returns it" if not derived.isdisjoint(program.outputs) else ""
+
+
+def _may_overflow(program: Program, entry: Entry) -> bool:
+    """Whether an operation of an integer may have a result that 64 bits do not hold, if it is below 2**31."""
+    if program.layouts[entry.results[0]].dtype.kind != "i":
+        return False
+    constants = [program.constants.get(number) for number in entry.operands]
+    if entry.op.name == "pow":
+        return constants[1] is None or abs(int(constants[1])) > _POWER
+    return entry.op.name == "bitwise_left_shift" or any(
+        own is not None and np.size(own) and int(np.max(np.abs(own))) > _FACTOR for own in constants
+    )
 
 
 def _are_same(some: Sequence[np.ndarray] | None, others: Sequence[np.ndarray] | None) -> bool:

@@ -96,13 +96,16 @@ class Traced(Tensor):
         memo[id(self)] = copy = self.detach().clone()
         return copy
 
+    def _is_integer(self) -> bool:
+        """Whether it may stand in place of an integer of Python."""
+        is_one = self.ndim == 0 and self.dtype == np.int64
+        return is_one and bool(getattr(modes.interceptor(), "has_integers", False))
+
     def __hash__(self) -> int:
-        # In place of an integer, as the key of a dict, it is that integer.
-        is_integer = self.ndim == 0 and self.dtype == np.int64 and getattr(modes.interceptor(), "has_integers", False)
-        return hash(self.item()) if is_integer else super().__hash__()
+        return hash(self.item()) if self._is_integer() else super().__hash__()
 
     def __repr__(self) -> str:
-        return f"traced({self._layout})"
+        return repr(self.item()) if self._is_integer() else f"traced({self._layout})"
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self.ndim == 0 else super().__format__(spec)
