@@ -299,6 +299,27 @@ def test_the_users_own_rule_is_called() -> None:
         assert_same(x.grad, tg.tensor(X * scale + np.round(X * scale)))
 
 
+def test_the_users_own_rule_is_the_only_way_of_gradients() -> None:
+    """What its forward computes is not recorded, so that the list alone does not show that the output has a gradient."""
+
+    class Doubled(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.exp()
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            return 2 * ct
+
+    compiled = tg.compile(lambda x: (Doubled.apply(x).sum(), x.detach().sum()))
+    for _ in range(3):
+        x = tg.tensor(X, requires_grad=True)
+        value, constant = compiled(x)
+        assert not constant.requires_grad
+        value.backward()
+        assert_same(x.grad, tg.full_like(x, 2.0))
+
+
 def test_the_users_own_rule_is_a_part_of_derivatives() -> None:
     """The function is compiled, and so is its derivative: both of its first and its second rule."""
     calls = []

@@ -107,6 +107,7 @@ class Listed:
         self.layouts, self.inputs, self.outputs = list(layouts), tuple(inputs), tuple(outputs)
         self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
         self.has_functions = False
+        self.tracked: tuple[bool, ...] = ()
         self.limit: int | None = None
         self.function: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]] | None = None
         self.signature: Signature | None = None
@@ -170,6 +171,8 @@ class Listed:
 
     def differentiable(self, wanted: Sequence[int]) -> set[int]:
         """Return the outputs that gradients reach from, of inputs with these numbers."""
+        if self.has_functions:  # the list has what they compute, and not that gradients go through them
+            return {number for number, is_tracked in zip(self.outputs, self.tracked, strict=False) if is_tracked}
         reached = set(wanted)
         for entry in self.entries:
             if entry.records and not reached.isdisjoint(entry.operands):

@@ -30,19 +30,19 @@ class Program(Listed):
     ----------
     layouts : list of Layout
         Shape and dtype of each value. All stand row by row; a Python number, which does not decide a dtype, is `weak`.
-    inputs : tuple of int
+    inputs, outputs : tuple of int
     constants : dict
         From numbers of values to arrays and Python numbers.
     entries : list of Entry
-    outputs : tuple of int
     guards : tuple of Guard
     has_functions : bool
         Whether a `tapegrad.autograd.Function` was called, whose rule is not a part of the program.
+    tracked : tuple of bool
+        Which outputs wanted a gradient in the trace.
     limit : int, optional
         How many bytes each loop may keep for its derivative.
     function : callable, optional
-        From tensors in place of the inputs to the outputs and to the tensors that they depend on: what was traced. It
-        serves derivatives if `has_functions`.
+        From tensors in place of the inputs to outputs and what they depend on: what was traced, for `has_functions`.
     signature : Signature, optional
         The arguments and results of the function, if the program is all of it.
     impure : Functional, optional

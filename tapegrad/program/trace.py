@@ -330,9 +330,11 @@ def trace(
             taken, changed = tracer.found(inputs, numbers, outside)
             if outside is None or not outside.is_step:
                 tracer.check_hooks(nodes)
+            tracked = tuple([node is not None for node in nodes])
             del nodes
     finally:
         dtypes.on_change.remove(tracer.forget_kinds)
         tracer.restore()
     program = tracer.program([*numbers, *taken], [*results, *changed])
+    program.tracked = tracked
     return program, list(tracer.captured().values())
