@@ -300,7 +300,7 @@ def test_the_users_own_rule_is_called() -> None:
 
 
 def test_the_users_own_rule_is_the_only_way_of_gradients() -> None:
-    """What its forward computes is not recorded, so that the list alone does not show that the output has a gradient."""
+    """What its forward computes is not recorded, so the list alone does not show that the output has a gradient."""
 
     class Doubled(tg.autograd.Function):
         @staticmethod
