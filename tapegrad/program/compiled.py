@@ -249,7 +249,7 @@ class Compiled:
         outside, names = Outside(), Names(self.function, others)
         arrays = [own._data for own in given.inputs]
         with enable_grad(), noticed_draws(), limited(self._limit):
-            program, captured = trace(call, arrays, given.wanted, outside, has_integers=bool(given.integers))
+            program, captured = trace(call, arrays, given.wanted, outside, of_python=given.of_python())
         program.limit = self._limit
         outside.find_names(names)
         count = len(given.inputs)

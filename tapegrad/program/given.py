@@ -89,6 +89,10 @@ class Given:
         others = [None if place in places else leaf for place, leaf in enumerate(self.leaves)]
         return rebuild(self.tree, others), others
 
+    def of_python(self) -> list[int]:
+        """Return which inputs are numbers of Python."""
+        return [number for number, place in enumerate(self.places) if type(self.leaves[place]) in (int, float, complex)]
+
     def with_tensors(self) -> Any:
         """Return the arguments with a tensor in place of each array, number and tensor."""
         leaves = list(self.leaves)

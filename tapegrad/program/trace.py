@@ -48,13 +48,16 @@ class Tracer(Takes):
     ----------
     captured : dict
         From numbers of values to tensors that the function took from outside.
+    of_python : set of int
+        The numbers of inputs that stand in place of numbers of Python.
     has_integers : bool
-        Whether some inputs are integers of Python.
+        Whether some of these are integers.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.has_functions = False
+        self.of_python: set[int] = set()
         self.has_integers = False
         self._tensors: dict[int, Callable[[], Tensor | None]] = {}
         self._hooked: list[tuple[TapeNode, TracingError]] = []
@@ -290,7 +293,7 @@ def trace(
     requires_grad: Sequence[bool] = (),
     outside: Outside | None = None,
     *,
-    has_integers: bool = False,
+    of_python: Sequence[int] = (),
 ) -> tuple[Program, list[Tensor]]:
     """Call a function of tensors with example values, and return its program, and the tensors that it captured.
 
@@ -306,12 +309,11 @@ def trace(
     outside : Outside, optional
         Gets what the function takes from outside, and what it changes there: further outputs. Without it, that is an
         error.
-    has_integers : bool
-        Whether some inputs are integers of Python.
+    of_python : sequence of int
+        The places of inputs that stand in place of numbers of Python.
     """
     load_tracing()
     tracer = Tracer()
-    tracer.has_integers = has_integers
     inputs, numbers = [], []
     for place, array in enumerate(arrays):
         array = np.array(array, order="C")  # its identity is this trace's own
@@ -319,6 +321,8 @@ def trace(
         inputs.append(tracer.traced(gateway.constant(array, layout_of(array)), numbers[-1]))
         if place < len(requires_grad) and requires_grad[place]:
             inputs[-1].requires_grad_()
+    tracer.of_python = {numbers[place] for place in of_python}
+    tracer.has_integers = any(arrays[place].dtype == np.int64 for place in of_python)
     dtypes.on_change.append(tracer.forget_kinds)
     try:
         with modes.intercept(tracer), pass_modes.tracing(), _noticing_modules():

@@ -96,16 +96,24 @@ class Traced(Tensor):
         memo[id(self)] = copy = self.detach().clone()
         return copy
 
-    def _is_integer(self) -> bool:
-        """Whether it may stand in place of an integer of Python."""
-        is_one = self.ndim == 0 and self.dtype == np.int64
-        return is_one and bool(getattr(modes.interceptor(), "has_integers", False))
+    def _is_number(self) -> bool:
+        """Whether it stands in place of a number of Python: an argument, or what was computed of integers."""
+        tracer: Any = modes.interceptor()
+        if not getattr(tracer, "of_python", None):
+            return False
+        is_integer = tracer.has_integers and self.ndim == 0 and self.dtype == np.int64
+        return is_integer or tracer.known(raw_data(self)) in tracer.of_python
 
     def __hash__(self) -> int:
-        return hash(self.item()) if self._is_integer() else super().__hash__()
+        return hash(self.item()) if self._is_number() else super().__hash__()
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if not self._is_number():
+            raise TypeError("type Tensor doesn't define __round__ method; use x.round()")
+        return round(self.item(), digits)
 
     def __repr__(self) -> str:
-        return repr(self.item()) if self._is_integer() else f"traced({self._layout})"
+        return repr(self.item()) if self._is_number() else f"traced({self._layout})"
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self.ndim == 0 else super().__format__(spec)

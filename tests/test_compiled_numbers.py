@@ -1,4 +1,4 @@
-"""Integer arguments of compiled functions: inputs where they change, constants where Python looks at them."""
+"""Numbers among the arguments of compiled functions: integers become inputs where they change; keys and text."""
 
 import warnings
 
@@ -163,3 +163,12 @@ def test_slices_are_arguments():
     for part in (slice(0, 2), slice(1, None), slice(0, 2), slice(None, None, 2)):
         np.testing.assert_array_equal(compiled(np.arange(5.0), part), np.arange(5.0)[part])
     assert len(traces) == 3
+
+
+def test_floats_are_keys_and_text_by_their_value():
+    table = {1.0: 10.0, 2.0: 20.0}
+    compiled = tg.compile(lambda x, a: (x * table.get(a, 0.0) * (2 if a in {2.0, 3.0} else 1) * round(a), f"{a} {a!s}"))
+    for a in (1.0, 2.0, 3.0, 1.0, 2.6):
+        value, text = compiled(1.0, a)
+        assert float(value) == table.get(a, 0.0) * (2 if a in {2.0, 3.0} else 1) * round(a)
+        assert text == f"{a} {a}"
