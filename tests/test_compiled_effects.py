@@ -528,3 +528,35 @@ def test_a_compiled_function_inside_of_another_one_finds_tensors_outside():
             with tg.no_grad():
                 u.add_(1.0)
                 model.bias.add_(1.0)
+
+
+@pytest.mark.parametrize("wants_grad", [False, True])
+@pytest.mark.parametrize("use", [
+    lambda w: w.detach() * 2, lambda w: w.data.sum(), lambda w: tg.func.grad(lambda a: (a**2).sum())(w),
+    lambda w: tg.func.jacrev(lambda a: a.sin())(w), lambda w: tg.func.jvp(tg.sin, (w,), (w,))[1],
+    lambda w: tg.func.hessian(lambda a: (a**3).sum())(w), lambda w: tg.autograd.functional.jacobian(tg.sin, w),
+    lambda w: copy.deepcopy(w.detach()), lambda w: w.detach().add_(0.0) + w,
+])  # fmt: skip
+def test_what_stands_for_a_tensor_from_outside_is_read_in_each_call(use, wants_grad):
+    w = tg.zeros(3, requires_grad=wants_grad)
+    compiled = tg.compile(lambda: use(w))
+    for _ in range(4):
+        np.testing.assert_allclose(compiled().detach(), use(w).detach())
+        with tg.no_grad():
+            w.add_(0.5)
+
+
+def test_writes_to_what_shares_memory_with_a_tensor_from_outside():
+    for wants_grad in (False, True):
+        w = tg.zeros(3, requires_grad=wants_grad)
+
+        def descend(w=w):
+            slope = tg.func.grad(lambda a: ((a - 1.0) ** 2).sum())(w.detach())
+            w.data -= 0.25 * slope
+            w.detach().mul_(1.5)
+
+        compiled, expected = tg.compile(descend), np.zeros(3)
+        for _ in range(4):
+            compiled()
+            expected = 1.5 * (expected - 0.5 * (expected - 1.0))
+            np.testing.assert_allclose(w.detach(), expected)

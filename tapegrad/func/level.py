@@ -129,6 +129,7 @@ class Level:
             return alias
         layout = value._layout
         is_usual = layout.__class__ is Layout and value.__class__ is Tensor and not layout.inline
+        is_usual = is_usual and not modes.mode.value & modes.INTERCEPTORS  # a trace is told of what it finds outside
         leaf = constant(value._data, layout.plain) if is_usual else value.detach()  # the same, for less
         fresh: Tensor = leaf.requires_grad_()
         return fresh

@@ -198,7 +198,7 @@ class Tracer(Takes):
         """Return a tensor of the same value without a graph, which is a view."""
         self.renew(tensor)
         number = self.known(raw_data(tensor))
-        is_outside = tensor._node is not None and (number is None or number in self._tensors)  # its data stand for it
+        is_outside = number is None or number in self._tensors  # its data stand for it
         result = self.copy_of(tensor) if tensor.is_traced or is_outside else from_array(tensor._array())
         self.note_view(result, tensor, None)
         return result
