@@ -484,6 +484,31 @@ def test_results_are_leaves_that_the_function_made() -> None:
     assert len(descended.programs) == 1
 
 
+@pytest.mark.parametrize("clears", [True, False])
+def test_gradients_from_outside_may_be_other_tensors_in_each_call(clears):
+    def norms(compile_):
+        model, w = nn.Linear(2, 1), tg.tensor([1.0, 2.0], requires_grad=True)
+        with tg.no_grad():
+            model.weight.fill_(0.5), model.bias.fill_(0.1)
+        parameters = [w]
+        functions = [
+            compile_(lambda: w.grad.norm()), compile_(lambda: nn.utils.clip_grad_norm_(parameters, 1.0)),
+            compile_(lambda: nn.utils.clip_grad_norm_(model.parameters(), 0.5)), compile_(lambda: w.grad * w.grad),
+        ]  # fmt: skip
+        found = []
+        for turn in range(4):
+            for own in (w, *model.parameters()):
+                if clears:
+                    own.grad = None
+            ((w**2) * (turn + 1) + model(w) ** 2).sum().backward()
+            found += [np.array(function().detach()) for function in functions]
+            found += [own.grad.numpy().copy() for own in (w, *model.parameters())]
+        return found
+
+    for mine, expected in zip(norms(tg.compile), norms(lambda function: function), strict=True):
+        np.testing.assert_allclose(mine, expected)
+
+
 # Compiled functions inside of others ---------------------------------------------------------------------------------
 
 

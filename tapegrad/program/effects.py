@@ -141,7 +141,13 @@ class Outside:
         """
         held: dict[tuple[int, Any], tuple[Name, Any]] = {}
         containers: list[Any] = []
+        holders = names.gradients()
         for place, own in enumerate(self.sources):
+            holder = holders.get(id(own))
+            if holder is not None:  # the next pass may give it another gradient
+                self.sources[place] = GradOf(holder)
+                self.written = [GradOf(holder) if other is own else other for other in self.written]
+                continue
             found = []
             for path in names.of(own):
                 present = path[-1].value()

@@ -120,6 +120,17 @@ class Names:
         """Return the paths to a tensor."""
         return self.paths[id(value)][1] if id(value) in self.paths else []
 
+    def gradients(self) -> dict[int, Tensor]:
+        """Return what has a gradient, by the identity of that: tensors with names, and those of modules and optimizers.
+
+        A gradient that has a name itself is left out.
+        """
+        found = [own for own, _ in self.paths.values() if isinstance(own, Tensor)]
+        for _, part in self._parts:
+            groups = getattr(part, "param_groups", None)
+            found += part.parameters() if groups is None else [own for group in groups for own in group["params"]]
+        return {id(own._grad): own for own in found if own._grad is not None and id(own._grad) not in self.paths}
+
     def holders(self, path: Path) -> Iterator[tuple[Name, Any]]:
         """Return the names before the last one of a path, and other names of these containers, with the containers."""
         for name in path[:-1]:
