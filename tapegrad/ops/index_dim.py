@@ -234,7 +234,7 @@ def one_number(call: str, x: Tensor, value: Any, position: int = 4) -> Tensor:
             f"{call}_ only supports a 0-dimensional value tensor, but got tensor with {given.ndim} dimension(s)."
         )
     if given.dtype.kind == "c" and x.dtype.kind != "c":
-        if call == "masked_fill":
+        if call != "index_fill":
             raise RuntimeError(f"value cannot be converted to type {x.dtype} without overflow: it is complex")
         raise RuntimeError(f"{call}_(): Converting complex Scalar to non-complex type is not supported; x is {x.dtype}")
     if given.dtype == x.dtype:

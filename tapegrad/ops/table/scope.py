@@ -24,7 +24,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
          "get_device_module is_vulkan_available"), _CPU),
         ("half float16 bfloat16 chalf complex32", "there is no half precision; use float32"),
         ("uint16 uint32 uint64", "there are no unsigned integers of this length; use int64"),
-        (("sparse_coo_tensor to_sparse to_dense sparse sparse_mask coalesce is_coalesced "
+        (("sparse_coo_tensor to_sparse to_dense sparse_mask coalesce is_coalesced "
          "dense_dim sparse_dim indices values smm sspaddmm hsmm hspmm dsmm saddmm spmm to_padded_tensor "
          "to_mkldnn jagged"), "there are no sparse or nested tensors; use a dense one"),
         ("export fx onnx fork wait while_loop", _COMPILED),
@@ -78,7 +78,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
 #: The same by parts of names.
 _KINDS_OF_NAMES: Final = (
     (r"^jiterator", "it compiles for CUDA; use tapegrad.jit"),
-    (r"sparse|_indices|csr|csc|bsr|bsc|values_copy", OUT_OF_SCOPE["sparse"]),
+    (r"sparse|_indices|csr|csc|bsr|bsc|values_copy", OUT_OF_SCOPE["to_sparse"]),
     (r"autocast|^bits?\d|^bit$|^float[48]_", OUT_OF_SCOPE["half"]),
     (r"quant|qparams|^per_(tensor|channel)|^q?u?int\d|fbgemm", OUT_OF_SCOPE["qscheme"]),
     ((r"cudnn|miopen|mkldnn|^native_|^sym_|^parse_|^import_ir|^batch_norm_\w+|^grid_sampler|"
