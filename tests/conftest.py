@@ -39,6 +39,12 @@ def pytest_collection_finish() -> None:
     gc.get_freeze_count = lambda: 1  # which walks over them, too; `tapegrad.program.garbage` asks
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _older_objects_are_passed_over():
+    """Let the garbage collector pass over what the tests of other files have left, such as programs."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _programs_are_lowered():
     """Let each test make machine code itself: what an earlier run has left tells nothing of today's lowering."""

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed")
 opinfo = pytest.importorskip("tests.opinfo", reason="expecttest is not installed, which PyTorch's samples need")
 
-FEW = 1  # samples of a function and a dtype
+FEW = 2  # samples of a function and a dtype
 REFUSING = [op for op in opinfo.op_db if op.error_inputs_func and opinfo.ours(op) is not None]
 SHARED = [op for op in opinfo.infos() if opinfo.ours(op) is not None]
 
