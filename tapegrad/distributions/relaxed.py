@@ -56,7 +56,28 @@ class LogitRelaxedBernoulli(Odds):
         return temperature.log() + away - 2 * softplus(away)
 
 
-class RelaxedBernoulli(TransformedDistribution, probs=constraints.unit_interval, logits=constraints.real):
+class _Relaxed(TransformedDistribution):
+    """A transformed distribution with the parameters of its base."""
+
+    base_dist: LogitRelaxedBernoulli | ExpRelaxedCategorical
+
+    @property
+    def temperature(self) -> Any:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self.base_dist.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """The log odds of a coin, the logarithms of the probabilities of classes."""
+        return self.base_dist.logits
+
+
+class RelaxedBernoulli(_Relaxed, probs=constraints.unit_interval, logits=constraints.real):
     """A number between 0 and 1 for a coin, differentiable by its probability.
 
     C. J. Maddison, A. Mnih and Y. W. Teh, "The Concrete Distribution", 2016.
@@ -85,21 +106,6 @@ class RelaxedBernoulli(TransformedDistribution, probs=constraints.unit_interval,
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return self.base_dist.logits
 
 
 class ExpRelaxedCategorical(Classes):
@@ -144,7 +150,7 @@ class ExpRelaxedCategorical(Classes):
         return math.lgamma(count) + (count - 1) * temperature.log() + total
 
 
-class RelaxedOneHotCategorical(TransformedDistribution, probs=constraints.simplex, logits=constraints.real_vector):
+class RelaxedOneHotCategorical(_Relaxed, probs=constraints.simplex, logits=constraints.real_vector):
     """Shares of classes, nearly all of one class, differentiable by the probabilities: the Gumbel-softmax distribution.
 
     E. Jang, S. Gu and B. Poole, "Categorical Reparameterization with Gumbel-Softmax", 2016.
@@ -173,18 +179,3 @@ class RelaxedOneHotCategorical(TransformedDistribution, probs=constraints.simple
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self.base_dist.logits

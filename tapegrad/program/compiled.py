@@ -113,8 +113,7 @@ class Compiled:
             served = other(args, kwargs)
             if served is not None:
                 return served[0]
-        given = Given(args, kwargs)
-        given.read()
+        given = Given(args, kwargs).read()
         if is_strong:  # passes in that mode, here and later, look for operations
             return self._called_itself(given)
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -41,14 +41,14 @@ class Given:
     inputs: list[Tensor]
     wanted: list[bool]
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], integers: Sequence[int] = ()) -> None:
         is_flat = not kwargs and not any(isinstance(arg, (tuple, list, dict)) for arg in args)
         self.tree = args, kwargs
         self.leaves = list(args) if is_flat else flatten(self.tree)
         self.structure: Hashable = len(args) if is_flat else structure(self.tree)
-        self.places = [place for place, leaf in enumerate(self.leaves) if isinstance(leaf, VALUES)]
-        self.integers: list[int] = []
-        self.has_arrays = bool(self.places) and not any(isinstance(self.leaves[own], Tensor) for own in self.places)
+        values = [place for place, leaf in enumerate(self.leaves) if isinstance(leaf, VALUES)]
+        self.places, self.integers = sorted([*values, *integers]), list(integers)
+        self.has_arrays = bool(values) and not any(isinstance(self.leaves[own], Tensor) for own in values)
 
     def read(self) -> Given:
         """Make the inputs tensors."""
@@ -57,13 +57,9 @@ class Given:
         self.wanted = [own.requires_grad and is_recorded for own in self.inputs]
         return self
 
-    def with_integers(self, integers: list[int]) -> Given:
+    def with_integers(self, integers: Sequence[int]) -> Given:
         """Return the same call with certain integers as inputs, and no others."""
-        other: Given = object.__new__(Given)
-        other.tree, other.leaves, other.structure = self.tree, self.leaves, self.structure
-        values = [place for place in self.places if place not in self.integers]
-        other.places, other.has_arrays, other.integers = sorted([*values, *integers]), self.has_arrays, integers
-        return other.read()
+        return Given(*self.tree, integers).read()
 
     def key(self) -> Hashable:
         """Return what calls that one program may serve have in common.
