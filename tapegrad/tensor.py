@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad import errors, modes
 from tapegrad.dtypes import DTypeLike, default_dtype
 from tapegrad.printing import format_tensor
-from tapegrad.tape import hooks, views
+from tapegrad.tape import hooks, versions, views
 from tapegrad.tape.entries import Leaf, TapeNode, reshaped
 from tapegrad.tape.graph import Node, node_of
 from tapegrad.tape.layout import Layout, check_flag, layout_of
@@ -64,6 +64,7 @@ class Tensor(TensorMethods):
         """Return the data as an array, whose writes change the tensor: it takes the place of a NumPy scalar."""
         if not isinstance(self._data, np.ndarray):
             array = np.asarray(self._data)
+            versions.keep_number(self._data, array)
             if modes.mode.value:
                 modes.tell("alias", self._data, array)
             layout = layout_of(array)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad
+from tapegrad.runtime import state
 
 MODIFIED = r"^one of the variables needed for gradient computation has been modified by an inplace operation: \["
 
@@ -70,6 +71,48 @@ def test_what_is_saved(T, name):
             node = name.title()
             words = f", which is output 0 of {node if which == 1 else 'Clone'}, is at version 2"
             assert words in str(caught.value).replace("Backward0", "").replace("Mul", node if which == 1 else "Mul")
+
+
+@pytest.mark.parametrize("alias", [lambda h: h, lambda h: h.detach()], ids=["itself", "detached"])
+@pytest.mark.parametrize("name", ["result", "operand", "constant"])
+def test_a_number_that_was_saved(T, name, alias):
+    x = leaf(T, 1.0, 2.0)
+    if name == "result":
+        h = y = x.norm()
+    else:
+        h = x.sum() if name == "operand" else T.tensor([1.0, 2.0]).sum()
+        y = h * x
+    written = alias(h)
+    with T.no_grad():
+        written.mul_(2)
+    z = h + 1  # what comes later saves the new value
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        y.sum().backward()
+    if name != "result":
+        (x * z).sum().backward()
+        assert x.grad is not None
+
+
+def test_numbers_that_nobody_saved_are_forgotten():
+    x = leaf(tapegrad, 1.0, 2.0)
+    kept = []
+    for _ in range(300):
+        total = (x * x).sum().exp()
+        kept.append(total.detach())
+        total.detach_()
+    numbers = "tape.versions: numbers that arrays took the place of"
+    assert state.sizes()[numbers] <= 64
+    held = [x.norm() for _ in range(300)]
+    for own in held:
+        own.detach()
+    assert state.sizes()[numbers] >= 300
+    with tapegrad.no_grad():
+        held[0].mul_(2)
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        held[0].backward()
+    del held, own
+    state.reset()
+    assert state.sizes()[numbers] <= 64
 
 
 def test_writes_before_use_do_no_harm(T):

@@ -112,7 +112,8 @@ def _residual(node: TapeNode, plan: Plan, name: str) -> Any:
 
 def check_version(data: Any, node: TapeNode, saver: str | None) -> None:
     """Raise PyTorch's error if data that an entry saved were written to since; `saver` names what computed them."""
-    newer = versions.since(data, order_of(node[SLOT])) if isinstance(data, np.ndarray) else 0
+    memory = versions.memory_of(data)
+    newer = 0 if memory is None else versions.since(memory, order_of(node[SLOT]))
     if newer:
-        version = versions.version(data)
-        raise traces.modified(node, data, saver, version, version - newer)
+        version = versions.version(memory)
+        raise traces.modified(node, memory, saver, version, version - newer)

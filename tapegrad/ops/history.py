@@ -60,7 +60,7 @@ def keep_quotient(target: Tensor) -> None:
     node = views.root_of(target)._node
     if node.__class__ is list and node[PLAN_OBJECT].name == "div" and "out" in node[PLAN_OBJECT].saved:
         place = node[PLAN_OBJECT].position("out")
-        if place < len(node) and isinstance(node[place], np.ndarray):
+        if place < len(node) and isinstance(node[place], (np.ndarray, np.generic)):
             node[place] = node[place].copy(order="K")
 
 

@@ -150,8 +150,8 @@ class Sweep(Stops):
                 continue
             plan = node[PLAN_OBJECT]
             for place, name in enumerate(plan.saved, FIRST_OPERAND + plan.arity):
-                residual = node[place]
-                if isinstance(residual, np.ndarray) and versions.is_known(residual):
+                residual = versions.memory_of(node[place])
+                if residual is not None and versions.is_known(residual):
                     newer = versions.since(residual, order_of(node[SLOT]))
                     if newer:
                         version = versions.version(residual)

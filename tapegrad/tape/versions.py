@@ -9,11 +9,13 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from sys import getrefcount
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.runtime import state
 from tapegrad.tape.entries import HEAD_ENTRIES, order_of, recorder
 from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES
 
@@ -150,3 +152,48 @@ def since(array: np.ndarray, place: tuple[int, int]) -> int:
     """Return how often the array's storage was written to after the entry at this place (`order_of`) was recorded."""
     storage = _storages.get(id(owner_of(array)))
     return sum(time > place for time in storage.times) if storage else 0
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+# A result without dimensions is a NumPy number, and what saves the result saves the number. `Tensor._array` lets an
+# array take its place in the tensor. A number cannot be referenced weakly, so it is kept here with its array, until its
+# reference count shows that nothing else holds it: then no entry has saved it.
+_numbers: dict[int, tuple[Any, np.ndarray]] = {}
+_most_numbers = 64
+
+
+def _holders(kept: tuple[Any, Any]) -> int:
+    number, _ = kept
+    return getrefcount(number)
+
+
+_ALONE: Final = _holders((np.float64(0.5), None))
+
+
+def keep_number(number: Any, array: np.ndarray) -> None:
+    """Note that an array takes the place of a NumPy number in its tensor."""
+    if not isinstance(number, np.generic):
+        return
+    if len(_numbers) >= _most_numbers:
+        _forget_numbers()
+    _numbers[id(number)] = number, array
+
+
+def _forget_numbers() -> None:
+    global _most_numbers
+    for identity, kept in list(_numbers.items()):
+        if _holders(kept) <= _ALONE:
+            _numbers.pop(identity, None)
+    _most_numbers = max(64, 2 * len(_numbers))
+
+
+state.register("tape.versions: numbers that arrays took the place of", lambda: len(_numbers), _forget_numbers)
+
+
+def memory_of(saved: Any) -> np.ndarray | None:
+    """Return the array whose writes change what an entry saved; None for a number that no tensor can change."""
+    if isinstance(saved, np.ndarray):
+        return saved
+    kept = _numbers.get(id(saved))
+    return kept[1] if kept is not None else None
