@@ -113,7 +113,6 @@ def _residual(node: TapeNode, plan: Plan, name: str) -> Any:
 def check_version(data: Any, node: TapeNode, saver: str | None) -> None:
     """Raise PyTorch's error if data that an entry saved were written to since; `saver` names what computed them."""
     memory = versions.memory_of(data)
-    newer = 0 if memory is None else versions.since(memory, order_of(node[SLOT]))
-    if newer:
+    if memory is not None and (newer := versions.since(memory, order_of(node[SLOT]))):
         version = versions.version(memory)
         raise traces.modified(node, memory, saver, version, version - newer)
