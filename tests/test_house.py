@@ -56,6 +56,7 @@ AHEAD = {
     ("autograd/__init__.py", "testing/gradients.py", "types"),
     ("autograd/function_entry.py", "ops/history.py", "call"),
     ("func/mapping.py", "program/mapped.py", "call"),
+    ("nn/modules/module.py", "program/decorator.py", "call"),
     ("func/__init__.py", "sparse/matrices.py", "types"),
     ("func/loops.py", "program/scanned.py", "call"),
     ("func/roots.py", "program/implicit.py", "call"),

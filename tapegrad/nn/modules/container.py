@@ -31,7 +31,7 @@ class _List(Module):
 
     def __iter__(self) -> Iterator[Any]:
         space = self.__dict__
-        return iter([space[name] for name, kind in self._kinds.items() if kind is MODULE])
+        return iter([space[name] for name, kind in self._kinds.items() if kind == MODULE])
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

@@ -20,7 +20,8 @@ FORWARD_PRE: Final = "forward_pre"
 FORWARD: Final = "forward"
 BACKWARD_PRE: Final = "backward_pre"
 BACKWARD: Final = "backward"
-_OPTIONS: Final = "options"  # by the numbers of hooks
+OPTIONS: Final = "options"  # by the numbers of hooks
+COMPILED: Final = "compiled"  # by 0: what `Module.compile` has made, which is called in place of all
 SAVE_PRE, SAVE, LOAD_PRE, LOAD = "save_pre", "save", "load_pre", "load"
 
 Hook = Callable[..., Any]
@@ -52,9 +53,9 @@ def _shown(kind: str) -> property:
 
 
 class Hooked:
-    """The base of `Module` that has hooks. One without any has an empty class attribute, which calls look at."""
+    """The base of `Module` that has hooks. One without any has the class attribute, which calls look at."""
 
-    _hooks: dict[str, OrderedDict[int, Any]] = {}  # noqa: RUF012  an instance with hooks gets its own
+    _hooks: dict[str, OrderedDict[int, Any]] = {}  # noqa: RUF012  hooks of all modules; one with hooks gets its own
     forward: Callable[..., Any]
 
     def _table(self, kind: str) -> OrderedDict[int, Any]:
@@ -67,14 +68,18 @@ class Hooked:
         handle = RemovableHandle(table, entry.hook)
         number = next(reversed(table))
         if entry.with_kwargs or entry.always_call:
-            self._table(_OPTIONS)[number] = entry[1:]
+            self._table(OPTIONS)[number] = entry[1:]
         if prepend:
             table.move_to_end(number, last=False)
         return handle
 
     def _entries(self, kind: str) -> list[Entry]:
-        options: Mapping[int, Any] = self._hooks.get(_OPTIONS, {})
-        return [Entry(hook, *options.get(number, ())) for number, hook in self._hooks.get(kind, {}).items()]
+        of_all, own = Hooked._hooks, self._hooks
+        entries = []
+        for tables in (of_all,) if own is of_all else (of_all, own):
+            options: Mapping[int, Any] = tables.get(OPTIONS, {})
+            entries += [Entry(hook, *options.get(number, ())) for number, hook in tables.get(kind, {}).items()]
+        return entries
 
     # The hooks by their numbers: programs look at them, and change them.
     _forward_hooks, _forward_pre_hooks = _shown(FORWARD), _shown(FORWARD_PRE)
@@ -195,6 +200,13 @@ def _read(self: Hooked, name: str) -> Any:
 
 def call(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the forward of a module that has hooks."""
+    if COMPILED in module._hooks:
+        return module._hooks[COMPILED][0](*args, **kwargs)
+    return call_hooked(module, args, kwargs)
+
+
+def call_hooked(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the hooks of a module, and its forward."""
     late = [entry for entry in module._entries(FORWARD) if entry.always_call]
     try:
         return _call(module, args, kwargs, late)
@@ -227,7 +239,7 @@ def _call(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any], late: l
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
     backward = None
-    if module._hooks.get(BACKWARD) or module._hooks.get(BACKWARD_PRE):
+    if module._entries(BACKWARD) or module._entries(BACKWARD_PRE):
         backward = _Backward(module)
         args = backward.watch_inputs(args)
     result = module.forward(*args, **kwargs)
@@ -326,15 +338,8 @@ def _watched(tensors: list[Tensor], hook: Callable[[Grads], Grads]) -> list[Tens
     def of_whole(_: Tensor) -> Tensor:
         found = hook(list(grads))
         grads[:] = [None] * len(grads)
-        return cast(
-            Tensor,
-            cat(
-                [
-                    (zeros_like(own) if grad is None else grad).reshape(-1)
-                    for own, grad in zip(parts, found, strict=True)
-                ]
-            ),
-        )
+        known = [zeros_like(own) if grad is None else grad for own, grad in zip(parts, found, strict=True)]
+        return cast(Tensor, cat([grad.reshape(-1) for grad in known]))
 
     for place, part in enumerate(parts):
         part.register_hook(partial(grads.__setitem__, place))

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.nn.parameter import Buffer, Parameter
+from tapegrad.tape.hooks import HookTable
 from tapegrad.tensor import Tensor
 
 PARAMETER: Final = "parameter"
@@ -75,6 +76,9 @@ class Registered(MutableMapping[str, Any]):
         return repr(dict(self.items()))
 
 
+REGISTRATION_HOOKS: Final = {kind: HookTable() for kind in (PARAMETER, BUFFER, MODULE)}  # of all modules
+
+
 class Members:
     """The base of `Module` that registers members and finds them."""
 
@@ -99,6 +103,9 @@ class Members:
     # --- registering -------------------------------------------------------------------------------------------------
 
     def _register(self, name: str, value: Any, kind: str) -> None:
+        for hook in REGISTRATION_HOOKS[kind].values():
+            changed = hook(self, name, value)
+            value = value if changed is None else changed
         if self._kinds.get(name, kind) != kind:
             del self._kinds[name]
         self._kinds[name] = kind
@@ -119,7 +126,7 @@ class Members:
             return
         registered = kinds.get(name)
         if registered is not None and _RANKS[kind] > _RANKS[registered]:
-            if value is not None and not (registered is BUFFER and isinstance(value, Tensor)):
+            if value is not None and not (registered == BUFFER and isinstance(value, Tensor)):
                 expected = _EXPECTED[registered].format(name, "expected")
                 raise TypeError(f"cannot assign '{typename(value)}' as {expected}")
             self.__dict__[name] = value
@@ -128,7 +135,7 @@ class Members:
         else:
             if registered is None:
                 self.__dict__.pop(name, None)
-                if kind is not MODULE:  # for which PyTorch does not look whether the class has the name
+                if kind != MODULE:  # for which PyTorch does not look whether the class has the name
                     self._check_name(name, kind)
             self._register(name, value, kind)
             if isinstance(value, Buffer) and not value.persistent:

@@ -10,13 +10,33 @@ import numpy as np
 from tapegrad.autograd.run import clear_grads
 from tapegrad.dtypes import DTypeLike
 from tapegrad.nn.modules import hooks
+from tapegrad.nn.modules.global_hooks import (
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from tapegrad.nn.modules.members import BUFFER, MODULE, PARAMETER
 from tapegrad.nn.modules.state import Stateful
 from tapegrad.nn.parameter import Parameter
 from tapegrad.ops.fill import empty
 from tapegrad.tensor import Tensor
 
-__all__ = ["Module"]
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
 
 
 class Module(Stateful):
@@ -69,6 +89,40 @@ class Module(Stateful):
         if self._hooks:
             return hooks.call(self, args, kwargs)
         return self.forward(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return hooks.call_hooked(self, args, kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the calls of this module, hooks included, with the arguments of `tapegrad.compile`.
+
+        Unlike ``tapegrad.compile(module)`` it returns nothing, and names in `state_dict` stay. Copies are not compiled.
+
+        Examples
+        --------
+        >>> import tapegrad as tg
+        >>> line = tg.nn.Linear(2, 1)
+        >>> line.compile()
+        >>> line(tg.ones(3, 2)).shape
+        (3, 1)
+        """
+        from tapegrad.program import decorator  # at call time: programs are loaded when one is made
+
+        self._table(hooks.COMPILED)[0] = decorator.compile(self._call_impl, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:  # of which deep copies and pickles are made
+        return self._without_compiled(dict(self.__dict__))
+
+    def __copy__(self) -> Any:
+        twin = super().__copy__()
+        self._without_compiled(twin.__dict__)
+        return twin
+
+    @staticmethod
+    def _without_compiled(space: dict[str, Any]) -> dict[str, Any]:
+        if hooks.COMPILED in space.get("_hooks", ()):
+            space["_hooks"] = {kind: table for kind, table in space["_hooks"].items() if kind != hooks.COMPILED}
+        return space
 
     # --- paths -------------------------------------------------------------------------------------------------------
 

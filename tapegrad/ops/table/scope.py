@@ -28,7 +28,6 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
          "dense_dim sparse_dim indices values smm sspaddmm hsmm hspmm dsmm saddmm spmm to_padded_tensor "
          "to_mkldnn jagged"), "there are no sparse or nested tensors; use a dense one"),
         ("export fx onnx fork wait while_loop", _COMPILED),
-        ("compile", "of a module: use tapegrad.compile(module)"),
         (("quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
          "q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points qscheme"),
          "there are no quantised tensors; use integers and a factor"),
