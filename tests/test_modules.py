@@ -14,7 +14,7 @@ import pytest
 from tapegrad.compiler import cache, modules
 from tapegrad.compiler import files as machine_code_files
 from tapegrad.compiler import fingerprint as digests
-from tapegrad.compiler.assembly import JitError
+from tapegrad.compiler.assembly import JitError, target_machine
 from tapegrad.compiler.fingerprint import fingerprint_of_ir
 from tapegrad.compiler.modules import assemble_module
 
@@ -282,3 +282,13 @@ def test_slp_is_asked_for():
     ]
     text = "define void @f(ptr noalias %x, ptr noalias %y) {\n" + "\n".join(lines) + "\nret void }"
     assert len(assemble_module(text, "f", slp=True)) < len(assemble_module(text, "f"))
+
+
+def test_very_long_code_is_made_with_little_effort(folder, monkeypatch):
+    efforts = []
+    monkeypatch.setattr(modules, "_VERY_LONG", 3)
+    monkeypatch.setattr(modules, "target_machine", lambda effort: efforts.append(effort) or target_machine(effort))
+    assert times(7, 6) == 42
+    text = "define i64 @times(i64 %x) {\n%y = mul i64 %x, 7\nret i64 %y\n}"
+    assert times(7, 6, key="long", make=lambda: text) == 42
+    assert efforts == [3, 1]

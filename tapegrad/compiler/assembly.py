@@ -92,8 +92,8 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     return code
 
 
-def target_machine() -> Any:
-    """Return LLVM's description of the CPU, for position-independent code.
+def target_machine(effort: int = 3) -> Any:
+    """Return LLVM's description of the CPU, for position-independent code; `effort` is its code generator's, 0 to 3.
 
     On Intel's CPUs with AVX-512 LLVM would use half of each register: the functions of `tapegrad.vmath` have no variant
     of that width, and a loop over them in double precision would not be vectorised at all.
@@ -106,7 +106,7 @@ def target_machine() -> Any:
     return target.create_target_machine(
         cpu=cpu.name(),
         features=f"{cpu.flat()},-prefer-256-bit" if cpu.features().get("avx512f") else cpu.flat(),
-        opt=3,
+        opt=effort,
         reloc="pic",
         codemodel="default",
     )
