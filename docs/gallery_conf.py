@@ -37,7 +37,6 @@ def reset(gallery_conf: dict[str, Any], name: str) -> None:
     plt.style.use(HERE / "site.mplstyle")
     threadpool_limits(1)  # threads of BLAS gain nothing here, and wait for each other if others compute
     tg.set_default_dtype(tg.float64)
-    tg.manual_seed(0)
 
 
 def position(name: str) -> int:

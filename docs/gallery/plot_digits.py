@@ -14,6 +14,7 @@ import tapegrad as tg
 import timing
 
 tg.set_default_dtype(tg.float32)
+tg.manual_seed(0)
 digits = load_digits()
 images, labels = (digits.images[:, None] / 16).astype(np.float32), digits.target
 train, test = np.split(np.random.default_rng(0).permutation(len(labels)), [1400])

@@ -2,8 +2,7 @@
 A variational autoencoder draws digits
 ======================================
 
-Two numbers have to say all about a handwritten digit of scikit-learn's (Kingma and Welling, 2014).
-Noise is drawn in the compiled step, anew in each call, as in an ordinary one.
+Two numbers describe a digit (Kingma and Welling, 2014). Each call of the compiled step draws new noise.
 """
 
 import matplotlib.pyplot as plt
@@ -15,6 +14,7 @@ import tapegrad as tg
 import timing
 
 tg.set_default_dtype(tg.float32)
+tg.manual_seed(0)
 digits = load_digits()
 pixels = (digits.data / 16).astype(np.float32)
 

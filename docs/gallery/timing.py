@@ -25,7 +25,7 @@ try:
 except ImportError:
     from contextlib import nullcontext as threadpool_limits
 
-ROUNDS, SECONDS = 7, 0.5  # each contender is called as often as fits into so many seconds
+ROUNDS, SECONDS = 7, 0.25  # each contender is called as often as fits into so many seconds
 
 
 def gradient(loss: Callable[..., Any], *args: Any) -> None:
