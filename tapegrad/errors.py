@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from numbers import Number
 from typing import Any, Final
@@ -76,6 +78,14 @@ class LinAlgError(np.linalg.LinAlgError, RuntimeError):
     ...     print("singular")
     singular
     """
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the program that called the library, however deep the call is in it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tapegrad"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_bool(call: str, name: str, value: object) -> None:

@@ -2213,7 +2213,7 @@ class TensorMethods:
 
     @property
     def T(self) -> Tensor:
-        """Dimensions in reverse order, as a view."""
+        """Dimensions in reverse order, as a view; with a warning unless there are two, as in PyTorch."""
 
     @property
     def _version(self) -> builtins.int:

@@ -307,6 +307,7 @@ def odd_arrays() -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable:UserWarning")
 @pytest.mark.parametrize("name", list(odd_arrays()))
 def test_tensors_over_odd_arrays_and_their_leaves(name):
     """The first array of a layout goes through Python, the others through compiled code; both give the same."""

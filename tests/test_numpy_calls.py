@@ -190,6 +190,7 @@ def _calls() -> Iterator[tuple[str, tuple[tuple[int, ...], ...]]]:
 _ALL: Final = list(dict.fromkeys(_calls()))
 
 
+@pytest.mark.filterwarnings("ignore:The use of `x.T` on tensors:UserWarning")
 @pytest.mark.parametrize("part", range(12))
 def test_value_and_gradient(part: int) -> None:
     """A twelfth of the calls: as tests of their own they would take longer to be handed out than to run."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import errors
 from tapegrad.devices import DeviceLike, check_device
 from tapegrad.dtypes import DTypeLike, check_dtype, check_list, default_dtype
 from tapegrad.errors import check_bool, elements, not_numbers
@@ -42,6 +42,11 @@ def _borrower(ndarray: np.ndarray, bucket: int = -1) -> Tensor:
             f"tapegrad.tensor(array.astype({ndarray.dtype.newbyteorder('=').str!r}))"
         )
     check_dtype(ndarray.dtype)
+    if not ndarray.flags.writeable:
+        errors.warn(
+            "The given NumPy array is not writable, so operations that write to the tensor raise an error. Copy the "
+            "array to write to it, e.g. by tapegrad.tensor(array)."
+        )
     result = _lent(ndarray if ndarray.__class__ is np.ndarray else np.asarray(ndarray))
     if bucket >= 0:
         remember(bucket, ndarray, result._layout)
@@ -126,11 +131,9 @@ def _plain(data: Any) -> Any:
     """Return nested lists with arrays in place of tensors."""
     if isinstance(data, Tensor):
         if data.requires_grad:
-            warnings.warn(
+            errors.warn(
                 "To copy construct from a tensor that requires grad, it is recommended to use .detach().clone(): the "
-                "new tensor is a constant. To keep the gradient use clone(), or stack() for a list of tensors.",
-                UserWarning,
-                stacklevel=3,
+                "new tensor is a constant. To keep the gradient use clone(), or stack() for a list of tensors."
             )
         return data._looked_at()
     if isinstance(data, (list, tuple)) or (hasattr(data, "__getitem__") and _is_sequence(data)):
@@ -176,6 +179,13 @@ def _check_ragged(data: Any) -> None:
 
 def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -> np.ndarray:
     """Return data as an array of a dtype that a tensor can have, C-contiguous where it is copied."""
+    if copy and isinstance(data, Tensor):
+        errors.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than tapegrad.tensor(sourceTensor): the new "
+            "tensor is a constant. To keep the gradient use sourceTensor.clone()."
+        )
+        data = data._looked_at()
     data = _plain(data)
     if not isinstance(data, (np.ndarray, np.generic, list, tuple, str, bool, int, float, complex)) and not (
         hasattr(data, "__array__") or hasattr(data, "__array_interface__") or hasattr(data, "__buffer__")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import errors
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.concat import stack
 from tapegrad.ops.indexing import getitem
@@ -79,7 +80,7 @@ def _grid(tensors: Sequence[Tensor], indexing: str, expands: bool = True) -> tup
     (Sample(((3,), (2,)), {"indexing": "ij"}), Sample(((3,), (2,), (2,)), {"indexing": "xy"})),
     lambda *x, indexing="ij": np.meshgrid(*x, indexing=indexing)[-1], call=last_of_several,
 )  # fmt: skip
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return coordinates of the points of a grid, as views: one tensor for each vector.
 
     Parameters
@@ -87,7 +88,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     *tensors : Tensor or array, (n,) or ()
         Where the lines of the grid are.
     indexing : {"ij", "xy"}
-        "ij": the first vector varies along dimension 0. "xy": along dimension 1, and the second along 0.
+        "ij": the first vector varies along dimension 0. "xy": along dimension 1, and the second along 0. Default "ij",
+        with a warning, as in PyTorch: NumPy's default is "xy".
 
     Returns
     -------
@@ -101,7 +103,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     Examples
     --------
     >>> import tapegrad as tg
-    >>> rows, columns = tg.meshgrid(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]))
+    >>> rows, columns = tg.meshgrid(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]), indexing="ij")
     >>> rows
     tensor([[1., 1.],
             [2., 2.]])
@@ -117,7 +119,12 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
             )
         if one.dtype != own[0].dtype:
             raise RuntimeError(f"meshgrid expects all tensors to have the same dtype; got {own[0].dtype}, {one.dtype}")
-    return _grid(own, indexing)
+    if indexing is None:
+        errors.warn(
+            "tapegrad.meshgrid: in an upcoming release of PyTorch, it will be required to pass the indexing argument. "
+            "The default here is 'ij', NumPy's is 'xy'."
+        )
+    return _grid(own, indexing or "ij")
 
 
 def _check_vectors(tensors: Sequence[Tensor]) -> None:
@@ -142,7 +149,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     """
     own = all_of("meshgrid", tensors)
     _check_vectors(own)
-    return own[0] if len(own) == 1 else reshape(stack(meshgrid(*own), -1), (-1, len(own)))
+    return own[0] if len(own) == 1 else reshape(stack(meshgrid(*own, indexing="ij"), -1), (-1, len(own)))
 
 
 @public()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from tapegrad import errors
 from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.crosses import cross as linalg_cross
 from tapegrad.ops.crosses import powers_of
@@ -31,7 +31,7 @@ from tapegrad.tensor import Tensor, from_array
 
 def warn_of_older(name: str, newer: str) -> None:
     """Warn as PyTorch does of functions that it will remove."""
-    warnings.warn(f"tapegrad.{name} is deprecated in favor of tapegrad.linalg.{newer}", UserWarning, stacklevel=3)
+    errors.warn(f"tapegrad.{name} is deprecated in favor of tapegrad.linalg.{newer}")
 
 
 class SVD(NamedTuple):
@@ -226,13 +226,17 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
     Examples
     --------
     >>> import tapegrad as tg
-    >>> tg.cross(tg.tensor([1.0, 0.0, 0.0]), tg.tensor([0.0, 1.0, 0.0]))
+    >>> tg.cross(tg.tensor([1.0, 0.0, 0.0]), tg.tensor([0.0, 1.0, 0.0]), dim=0)
     tensor([0., 0., 1.])
     """
     x = as_operand(input, "cross", "input", 1)
     if dim is None:
         if 3 not in x.shape:
             raise RuntimeError(f"no dimension of size 3 in input; cross() got a tensor of shape {list(x.shape)}")
+        errors.warn(
+            "Using tapegrad.cross without specifying the dim arg is deprecated: it takes the first dimension of length "
+            "3. Pass dim, or call tapegrad.linalg.cross, which takes the last."
+        )
         dim = x.shape.index(3)
     return linalg_cross(x, other, dim=dim)  # type: ignore[no-any-return]
 

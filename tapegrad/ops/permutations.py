@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tapegrad import errors
 from tapegrad.ops.movement import STRIDED, same_view
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
@@ -241,6 +241,11 @@ def adjoint(x: Any) -> Tensor:
     return turned if turned.dtype.kind != "c" else xp.conj(turned)
 
 
+_NO_DIMENSION = "Tensor.{} is deprecated on 0-D tensors. This function is the identity in these cases."
+_NO_MATRIX = (
+    "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated: `x.mT` transposes "
+    "batches of matrices, and `x.permute(*range(x.ndim - 1, -1, -1))` reverses the dimensions."
+)
 _IN_REVERSE = [tuple(range(ndim - 1, -1, -1)) for ndim in range(65)]
 
 
@@ -254,11 +259,7 @@ def _without_matrices(name: str, x: Any, which: str, repair: str = "unsqueeze()"
     """
     if x.ndim:
         raise RuntimeError(f"tensor.{name} is only supported on {which}. Got {x.ndim}-D tensor; use {repair}")
-    warnings.warn(
-        f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.",
-        UserWarning,
-        stacklevel=3,
-    )
+    errors.warn(_NO_DIMENSION.format(name))
     result: Tensor = xp.conj(x) if "H" in name else x
     return result
 
@@ -271,7 +272,7 @@ _BATCH_SAMPLES = (*_MATRIX_SAMPLES, Sample(((4, 2, 3),)))
 @public(namespaces=(), attribute=True)
 @composite(_MATRIX_SAMPLES, np.transpose)
 def T(input: Any) -> Tensor:
-    """Dimensions in reverse order, as a view.
+    """Dimensions in reverse order, as a view; with a warning unless there are two, as in PyTorch.
 
     Examples
     --------
@@ -279,6 +280,8 @@ def T(input: Any) -> Tensor:
     >>> tg.ones(2, 3).T.shape
     (3, 2)
     """
+    if input.ndim != 2:
+        errors.warn(_NO_MATRIX if input.ndim else _NO_DIMENSION.format("T"))
     return permute(input, _IN_REVERSE[input.ndim])
 
 

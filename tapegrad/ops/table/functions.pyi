@@ -1313,7 +1313,7 @@ def median(
 ) -> Any:
     """Median of the elements; along a dimension, with its index. Of an even number, the lower middle one."""
 
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return coordinates of the points of a grid, as views: one tensor for each vector."""
 
 def min(
