@@ -80,10 +80,13 @@ class LinAlgError(np.linalg.LinAlgError, RuntimeError):
     """
 
 
+_PACKAGE: Final = __file__.removesuffix("errors.py")
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the program that called the library, however deep the call is in it."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tapegrad"):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -2,14 +2,16 @@
 
 Loading runs no code.
 
-Each value that JSON does not have is an object of one entry, whose name says what it is: ``{"tuple": [...]}``; a tensor
-has the number of its array, which stands in the file ``<number>.npy``. Tensors over the same memory share it again.
+Each value that JSON does not have is an object whose first entry says what it is: ``{"tuple": [...]}``; a tensor has
+the number of its array, which stands in the file ``<number>.npy``. Of an array that several views share, a tensor is a
+part: offset, shape and strides, in elements. A tensor that is met again is ``{"again": which}``.
 """
 
 from __future__ import annotations
 
 import io
 import math
+import operator
 import os
 from collections import OrderedDict
 from collections.abc import Callable
@@ -18,6 +20,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES, check_dtype
+from tapegrad.tape import versions
+from tapegrad.tape.shared_memory import View, part, whole_of
 from tapegrad.tensor import Tensor, from_array
 
 if TYPE_CHECKING:
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
 File = str | os.PathLike[str] | IO[bytes]
 _STRUCTURE: Final = "structure.json"
-_FORMAT: Final = "tapegrad 1"
+_FORMAT, _WITH_PARTS = "tapegrad 1", "tapegrad 2"  # the second has parts of arrays, or tensors that are met again
 
 
 def save(obj: Any, f: File, *_: Any, **__: Any) -> None:
@@ -63,7 +67,9 @@ def save(obj: Any, f: File, *_: Any, **__: Any) -> None:
 
     writer = _Writer()
     try:
-        structure = json.dumps({"format": _FORMAT, "value": writer.encode(obj)})
+        value = writer.encode(obj)
+        writer.number_all()
+        structure = json.dumps({"format": _WITH_PARTS if writer.has_parts else _FORMAT, "value": value})
     except RecursionError:
         raise ValueError("save(): containers are nested too deep, or contain themselves") from None
     with ZipFile(f, "w") as file:
@@ -129,16 +135,34 @@ class _Writer:
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
-        self.numbers: dict[Any, int] = {}  # of the arrays, by their memory
+        self.has_parts = False
+        self.groups: dict[Any, dict[View, list[dict[str, Any]]]] = {}  # by memory: its views, each with its objects
+        self.tensors: dict[int, int] = {}  # by identity, in the order in which they are met
 
-    def number_of(self, data: Any) -> int:
-        """Return the number of an array."""
+    def note(self, code: dict[str, Any], data: Any) -> dict[str, Any]:
+        """Return an object, whose first entry gets the number of an array once all arrays are known."""
         array = np.asarray(data)
-        key = (array.ctypes.data, array.shape, array.strides, array.dtype) if array.size else len(self.arrays)
-        if key not in self.numbers:
-            self.numbers[key] = len(self.arrays)
-            self.arrays.append(array)
-        return self.numbers[key]
+        owner = versions.owner_of(array)
+        memory = (id(owner), array.dtype) if array.size else (len(self.groups), None)
+        self.groups.setdefault(memory, {}).setdefault(View(array), []).append(code)
+        return code
+
+    def number_of(self, array: np.ndarray) -> int:
+        """Return the number of an array that shares its memory with nothing."""
+        self.arrays.append(array)
+        return len(self.arrays) - 1
+
+    def number_all(self) -> None:
+        """Give numbers to the arrays, and to objects those of their arrays; views of one memory are its parts."""
+        for views in self.groups.values():
+            whole = whole_of(list(views)) if len(views) > 1 or not next(iter(views)).is_dense() else None
+            number = self.number_of(whole) if whole is not None else 0
+            for view, codes in views.items():
+                more = {} if whole is None else {"part": view.part_of(View(whole).address)}
+                own = self.number_of(view.array) if whole is None else number
+                self.has_parts |= whole is not None
+                for code in codes:
+                    code.update({next(iter(code)): own, **more})
 
     def pairs(self, mapping: dict[Any, Any]) -> list[Any]:
         """Return keys and values."""
@@ -158,11 +182,15 @@ class _Writer:
             metadata = getattr(value, "_metadata", None)
             return {name: self.pairs(value), **({} if metadata is None else {"metadata": self.encode(metadata)})}
         if isinstance(value, Tensor):
+            if id(value) in self.tensors:
+                self.has_parts = True
+                return {"again": self.tensors[id(value)]}
+            self.tensors[id(value)] = len(self.tensors)
             name = kind.__name__ if kind.__module__ == "tapegrad.nn.parameter" else "Tensor"
-            return {name: self.number_of(value._data), "requires_grad": value.requires_grad}
+            return self.note({name: 0, "requires_grad": value.requires_grad}, value._data)
         if isinstance(value, (np.ndarray, np.generic)):
             check_dtype(value.dtype)
-            return {"array" if isinstance(value, np.ndarray) else "scalar": self.number_of(value)}
+            return self.note({"array" if isinstance(value, np.ndarray) else "scalar": 0}, value)
         if kind is float:
             return {"float": repr(value)}
         if kind is complex:
@@ -189,12 +217,13 @@ class _Reader:
 
         self.file = file
         self.arrays: dict[int, np.ndarray] = {}
+        self.tensors: list[Tensor] = []
         if "data.pkl" in {name.rpartition("/")[2] for name in file.namelist()}:
             raise ValueError(
                 "PyTorch wrote it, as a pickle, which is a program; there, save {name: tensor.numpy()} with numpy.savez"
             )
         self.structure = json.loads(self.member(_STRUCTURE))
-        if not isinstance(self.structure, dict) or self.structure.get("format") != _FORMAT:
+        if not isinstance(self.structure, dict) or self.structure.get("format") not in (_FORMAT, _WITH_PARTS):
             raise ValueError(f"its format is not {_FORMAT!r}")
         self.decoders: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
             "tuple": lambda items, _: tuple(map(self.decode, items)),
@@ -205,8 +234,9 @@ class _Reader:
             "Tensor": lambda number, more: self.tensor(number, more, None),
             "Parameter": lambda number, more: self.tensor(number, more, "Parameter"),
             "Buffer": lambda number, more: self.tensor(number, more, "Buffer"),
-            "array": lambda number, _: self.array(number),
-            "scalar": lambda number, _: self.array(number)[()],
+            "again": lambda which, _: self.tensors[operator.index(which)],
+            "array": self.view,
+            "scalar": lambda number, more: self.view(number, more)[()],
             "float": lambda text, _: float(text),
             "complex": lambda parts, _: complex(*map(self.decode, parts)),
             "bytes": lambda text, _: bytes.fromhex(text),
@@ -253,12 +283,22 @@ class _Reader:
 
     def tensor(self, number: Any, more: dict[str, Any], kind: str | None) -> Tensor:
         """Return a tensor over an array."""
-        found = from_array(self.array(number))
+        found = from_array(self.view(number, more))
         if kind is not None:
             from tapegrad.nn import parameter
 
             found = getattr(parameter, kind)(found, **{"requires_grad": False} if kind == "Parameter" else {})
-        return found.requires_grad_(more["requires_grad"] is True)
+        self.tensors.append(found.requires_grad_(more["requires_grad"] is True))
+        return self.tensors[-1]
+
+    def view(self, number: Any, more: dict[str, Any]) -> np.ndarray:
+        """Return an array or a part of it."""
+        array = self.array(number)
+        if "part" not in more:
+            return array
+        if array.ndim != 1:
+            raise ValueError(f"the array {number} has no parts")
+        return part(array, *more["part"])
 
     def array(self, number: Any) -> np.ndarray:
         """Return an array; its header must say as many bytes as there are."""

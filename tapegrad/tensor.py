@@ -17,6 +17,7 @@ from tapegrad.tape.entries import Leaf, TapeNode, reshaped
 from tapegrad.tape.graph import Node, node_of
 from tapegrad.tape.layout import Layout, check_flag, layout_of
 from tapegrad.tape.listing import Tape
+from tapegrad.tape.shared_memory import copied
 
 if TYPE_CHECKING:
     from tapegrad.methods import TensorMethods  # a stub: `tapegrad.ops.bind` gives Tensor its operations
@@ -63,8 +64,7 @@ class Tensor(TensorMethods):
     def _array(self) -> np.ndarray:
         """Return the data as an array, whose writes change the tensor: it takes the place of a NumPy scalar."""
         if not isinstance(self._data, np.ndarray):
-            array = np.asarray(self._data)
-            versions.keep_number(self._data, array)
+            array = versions.in_place_of(self._data)
             if modes.mode.value:
                 modes.tell("alias", self._data, array)
             layout = layout_of(array)
@@ -195,7 +195,7 @@ class Tensor(TensorMethods):
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                 "moment. Use clone(), which is recorded, or detach() first."
             )
-        twin = memo[id(self)] = _rebuilt(self._array().copy(order="K"), self.requires_grad, type(self))
+        twin = memo[id(self)] = _rebuilt(copied(self._array(), memo), self.requires_grad, type(self))
         twin._grad = copy.deepcopy(self._grad, memo)
         getattr(twin, "__dict__", {}).update(copy.deepcopy(getattr(self, "__dict__", {}), memo))  # of a subclass
         return twin

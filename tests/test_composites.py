@@ -104,7 +104,7 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
     "top.qr": lambda x, some=True: torch.linalg.qr(x, "reduced" if some else "complete"),
     "top.lu": lambda x: torch.linalg.lu_factor(x),
     "triangular_solve": _triangular_solve,
-    "top.cross": lambda x, y: torch.cross(x, y, dim=list(x.shape).index(3)),
+    "top.cross": lambda x, y, dim: torch.cross(x, y, dim=dim),
     "lu_solve": lambda b, LU, pivots: torch.linalg.lu_solve(LU, pivots, b),
     "vander": lambda x, N=None, increasing=False: torch.stack(
         [x**k for k in (range(N or len(x)) if increasing else range((N or len(x)) - 1, -1, -1))], -1

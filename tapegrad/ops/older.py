@@ -202,8 +202,8 @@ def norm(
 
 @public(method=True)
 @composite(
-    (Sample(((2, 3), (2, 3))), Sample(((3, 3), (3, 3)))),
-    lambda input, other: np.cross(input, other, axis=0 if input.shape == (3, 3) else 1),
+    (Sample(((2, 3), (2, 3)), {"dim": 1}), Sample(((3, 3), (3, 3)), {"dim": 0})),
+    lambda input, other, dim: np.cross(input, other, axis=dim),
     name="top.cross",
 )
 def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:

@@ -171,13 +171,14 @@ def _holders(kept: tuple[Any, Any]) -> int:
 _ALONE: Final = _holders((np.float64(0.5), None))
 
 
-def keep_number(number: Any, array: np.ndarray) -> None:
-    """Note that an array takes the place of a NumPy number in its tensor."""
-    if not isinstance(number, np.generic):
-        return
-    if len(_numbers) >= _most_numbers:
-        _forget_numbers()
-    _numbers[id(number)] = number, array
+def in_place_of(number: Any) -> np.ndarray:
+    """Return an array that takes the place of a NumPy number in its tensor, and note it."""
+    array = np.asarray(number)
+    if isinstance(number, np.generic):
+        if len(_numbers) >= _most_numbers:
+            _forget_numbers()
+        _numbers[id(number)] = number, array
+    return array
 
 
 def _forget_numbers() -> None:

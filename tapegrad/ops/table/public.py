@@ -193,6 +193,8 @@ def public(
             function.__doc__ = docstring(function.__doc__ or "", common)
         if of is not None:
             function.op = of if isinstance(of, Op) else of.op  # type: ignore[attr-defined]
+        if callable(method):  # Python's messages name it
+            method.__name__ = method.__qualname__ = function.__name__
         register(function.__name__, function, names)
         return function
 
