@@ -129,8 +129,12 @@ def test_retain_graph_defaults_to_create_graph(T):
 
 
 SAVES_NOTHING = {
-    "x + 1": lambda x: x + 1, "-x": lambda x: -x, "x.sum()": lambda x: x.sum(), "x.view": lambda x: x.view(2),
-    "x[0]": lambda x: x[0], "clone": lambda x: x.clone(), "x - x": lambda x: x - x, "x.t": lambda x: x.t(),
+    "x + 1": lambda x: x + 1, "-x": lambda x: -x, "x.sum()": lambda x: x.sum(), "clone": lambda x: x.clone(),
+    "x - x": lambda x: x - x, "view of a result": lambda x: (x + 1).view(2),
+}  # fmt: skip
+VIEWS_OF_LEAVES = {
+    "x.view": lambda x: x.view(2), "x[0]": lambda x: x[0], "x.t": lambda x: x.t(), "unbind": lambda x: x.unbind()[1],
+    "view of a view": lambda x: x.view(2, 1).t()[0], "expand": lambda x: x.expand(3, 2),
 }  # fmt: skip
 SAVES = {
     "x * 2": lambda x: x * 2, "x / 2": lambda x: x / 2, "x**2": lambda x: x**2, "exp": lambda x: x.exp(),
@@ -154,6 +158,39 @@ def test_second_backward(T, name):
     with pytest.raises(RuntimeError, match=SECOND):
         (y * 3).sum().backward()
     assert x.grad.tolist() == before
+
+
+@pytest.mark.parametrize("name", VIEWS_OF_LEAVES)
+def test_views_of_leaves_are_not_freed(T, name):
+    x = leaf(T, 1.0, 2.0)
+    y = VIEWS_OF_LEAVES[name](x)
+    once = T.autograd.grad(y.sum(), x)[0]
+    for factor in (1, 2, 3):
+        (y * factor).sum().backward()
+    assert x.grad.tolist() == (6 * once).tolist()
+    product = y * y.exp()
+    T.autograd.backward([y, product], [T.ones_like(y), T.ones_like(product)])
+    with pytest.raises(RuntimeError, match=SECOND):
+        T.autograd.backward([y, product], [T.ones_like(y), T.ones_like(product)])
+    y.sum().backward()
+
+
+def test_a_loop_over_parts_that_are_made_once(T):
+    theta = leaf(T, 1.0, 2.0)
+    a, b = theta[0], theta[1]
+    for _ in range(3):
+        theta.grad = None
+        (a * a * b + b.sin()).backward()
+        with T.no_grad():
+            theta -= 0.1 * theta.grad
+    other = leaf(T, 1.0, 2.0)
+    for _ in range(3):
+        a, b = other[0], other[1]
+        other.grad = None
+        (a * a * b + b.sin()).backward()
+        with T.no_grad():
+            other -= 0.1 * other.grad
+    assert theta.tolist() == other.tolist()
 
 
 def test_freed_part_of_a_graph(T):

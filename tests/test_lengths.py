@@ -323,7 +323,7 @@ def test_convolutions_in_blocks() -> None:
 def test_plans_whose_words_have_no_lengths() -> None:
     """Where no kernel serves, no word of a plan depends on lengths: its words are an array of its own all the same."""
     for n in range(3, 12):
-        x = tg.from_numpy(np.broadcast_to(np.array(1.0), (n,))).requires_grad_()
+        x = tg.tensor(1.0).expand(n).requires_grad_()
         node: Any = xp.deviations(x)._node
         assert not isinstance(node[PLAN_OBJECT]._words, list)
 

@@ -67,6 +67,12 @@ class Variable:
         self.is_kept = self.is_consumed = False
         self.grad: np.ndarray | float | None = None
 
+    @property
+    def shows_a_leaf(self) -> bool:
+        """Whether it is a view of a leaf, which no pass consumes."""
+        least = {"turned": 2, "row": 1}.get(self.operation, 3)  # of fewer dimensions they compute
+        return self.value.ndim >= least and (not self.operands[0].operation or self.operands[0].shows_a_leaf)
+
     def hook(self, factor: float) -> None:
         self.tensor.register_hook(lambda ct: ct * factor)
         self.factors.append(factor)
@@ -154,7 +160,7 @@ def reference(
         if own.is_kept or (is_result and inputs is None):
             own.grad = cts[own] if own.grad is None else own.grad + cts[own]
         if runs[own]:
-            own.is_consumed = not retain
+            own.is_consumed = not (retain or own.shows_a_leaf)
             for operand, part in zip(own.operands, own.cotangents(np.asarray(cts[own])), strict=True):
                 if needed[operand]:
                     cts[operand] = cts.get(operand, 0.0) + part

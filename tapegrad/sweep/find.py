@@ -176,8 +176,21 @@ def prune(state: State) -> None:
         cts[entry_id] = CAPTURED if captured else (0 if runs else UNWANTED)
 
 
+def shows_a_leaf(slot: Entry) -> int:
+    """Whether an entry is a view of a leaf, or of such a view, and saves nothing."""
+    plan = slot.plan
+    while plan.is_view != 0 and plan.save == 0 and plan.arity == 1:
+        slot = slot.operands[0]
+        plan = slot.plan
+        if plan == 0:
+            return 1
+    return 0
+
+
 def consume(state: State) -> int:
     """Mark the entries that will run as consumed; return how many of their nodes are shared.
+
+    Views of leaves stay: nothing of them is freed, and a loop goes on to use what it has made once: ``a, b = theta``.
 
     A node referenced only by consumed entries dies with them. All other nodes are shared: they are listed in
     `state.shared_nodes`, and emptied after the sweep. The node of a root is always shared, with its tensor.
@@ -188,6 +201,8 @@ def consume(state: State) -> int:
         slot.mark = 0
         used = state.uses[entry_id]
         if slot.plan != 0 and used < DOES_NOT_RUN:
+            if slot.plan.save == 0 and shows_a_leaf(slot) != 0:
+                continue
             slot.flags |= CONSUMED
             if slot.node.references > used:
                 state.shared_nodes[n_shared] = slot.node
@@ -199,6 +214,9 @@ def are_roots_shared(state: State) -> int:
     """Whether the shared nodes are exactly those of the roots."""
     if state.n_shared != state.n_roots:
         return 0
+    for index in range(state.n_roots):
+        if state.roots[index].flags & CONSUMED == 0:
+            return 0
     return state.n_inputs == 0 or (state.n_roots == 1 and state.order[0] >= 0)
 
 
