@@ -1,9 +1,10 @@
-"""Machine code of operations of matrices: products in loops and by BLAS, factors and solutions by LAPACK."""
+"""Machine code of operations of matrices: products, triangles in loops and by BLAS, other factors by LAPACK."""
 
 from __future__ import annotations
 
 import _ctypes
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import func
 from tapegrad.kernels import blas
-from tapegrad.program.native import Native, native
+from tapegrad.program.native import Native, native, triangular
 from tapegrad.program.native import code as code_file
 from tapegrad.program.stopping import DONE, STOPPED
 from tapegrad.program.trace import trace
@@ -179,6 +180,21 @@ def test_triangles(upper: bool, left: bool, unitriangular: bool, columns: int, t
         assert_right(solution, a.astype(dtype), b.astype(dtype))
 
 
+@pytest.mark.parametrize("rows", [0, 256])  # up to which loops are used
+@pytest.mark.parametrize("n", [2, 4, 5, 31, 64, 75])
+def test_triangles_of_any_size(n: int, rows: int, monkeypatch: Any) -> None:
+    """Tiles of rows and columns end where they do; what is in the other triangle does not matter."""
+    monkeypatch.setattr(triangular, "_LOOPS", rows)
+    for upper, dtype in ((False, np.float64), (True, np.float64), (True, np.float32)):
+        a, b = (normal(n, n) / n + np.eye(n)).astype(dtype), normal(n, 41).astype(dtype)
+        assert_right(functools.partial(linalg.solve_triangular, upper=upper), a, b)
+        assert_right(functools.partial(linalg.solve_triangular, upper=upper, left=False), a, b.T.copy())
+        x = definite(n, n).astype(dtype)
+        x[np.tril_indices(n, -1) if upper else np.triu_indices(n, 1)] = np.nan
+        code = assert_right(functools.partial(linalg.cholesky, upper=upper), x)
+        assert ("in loops" in code.explain()[0]) == (rows > 0)
+
+
 @pytest.mark.parametrize(
     ("function", "bad", "status"),
     [
@@ -205,7 +221,7 @@ def test_errors_are_those_of_ordinary_calls() -> None:
     with pytest.raises(tg.linalg.LinAlgError, match="not positive-definite"):
         f(np.zeros((12, 12)))
     np.testing.assert_array_equal(f(x)[0], first[0])
-    assert "by LAPACK" in f.explain()
+    assert "the Cholesky factor of 12 x 12 in loops" in f.explain()
 
 
 @pytest.mark.parametrize("routine", ["gemm", "trsm", "potrf", "getrf", "getrs", "getri", "geqrf", "syevd", "gesdd"])

@@ -19,7 +19,7 @@ from tapegrad.program.loops.driver import Driver
 from tapegrad.program.loops.memory_of_calls import Memory, Step
 from tapegrad.program.loops.table import Call, table_text
 from tapegrad.program.machine_code import Refused
-from tapegrad.program.native import native
+from tapegrad.program.native import Native, native
 from tapegrad.program.native.groups import groups, without_copies
 from tapegrad.program.native.views import offset_of
 from tapegrad.program.program import Entry, Program
@@ -96,7 +96,7 @@ class Replayed(Driver):
         """Return what was done with the program."""
         lines = [f"replayed: {len(self.called)} calls of {len(self.codes)} functions, as {self._reason}"]
         for own in self.codes:
-            lines += own.explain() if own.may_fail else ()
+            lines += own.explain() if own.may_fail or isinstance(own, Native) else ()
         return [*lines, f"{self._arena_bytes} bytes between the calls"]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.text import bits_of
-from tapegrad.program.native.products import Products
+from tapegrad.program.native.triangles import Triangles
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.routines import address_of_routine, name_of_routine
 
 __all__ = ["Calls", "strided_by"]
 
 
-class Calls(Products):
+class Calls(Triangles):
     """Writes calls of routines.
 
     Attributes
@@ -29,7 +29,6 @@ class Calls(Products):
         self.memory = Memory()
         self.imports: dict[str, int] = {}
         self.constants: dict[str, str] = {}
-        self.may_fail = False
 
     # ---- routines
 
@@ -55,13 +54,11 @@ class Calls(Products):
     def info(self) -> str:
         """Return where a routine says whether it has succeeded, which is 0."""
         self.text.put("store i64 0, ptr %info, align 8")
-        self.may_fail = True
         return "%info"
 
     def check(self) -> None:
         """Stop later if the last routine has not succeeded."""
-        found, before = (self.text.op(f"load i64, ptr {name}, align 8") for name in ("%info", "%failed"))
-        self.text.put(f"store i64 {self.text.op(f'or i64 {found}, {before}')}, ptr %failed, align 8")
+        self.fail_if(self.text.op(f"icmp ne i64 {self.text.op('load i64, ptr %info, align 8')}, 0"))
 
     def gemm(self, a: Matrix, b: Matrix, result: str, start: str = "") -> None:
         """Write a product of matrices by BLAS, as `product` does."""

@@ -9,133 +9,20 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.kernels.blas import blas_address
-from tapegrad.program.native.calls import strided_by
-from tapegrad.program.native.code import Code, Native, broadcast
-from tapegrad.program.native.views import contiguous
+from tapegrad.program.native.code import Code, Native
+from tapegrad.program.native.matrices import each
+from tapegrad.program.native.triangular import cholesky, solve_triangular
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry
 from tapegrad.program.routines import LETTERS
 
 __all__ = ["FACTORS", "bytes_of_integers"]
-
-Write = Callable[[Code, list[Matrix], list[str]], None]
-
-
-def _each(
-    code: Code, entry: Entry, name: str, write: Write, vectors: Sequence[int] = (), in_double: bool = True
-) -> Native | None:
-    """Return the code of an operation that is done with each matrix of a batch.
-
-    Parameters
-    ----------
-    name : str
-        For `explain`.
-    write : callable
-        Takes the matrices of operands, and the pointers of results, which stand row by row.
-    vectors : sequence of int
-        The operands whose last dimension is a vector's.
-    in_double : bool
-        Compute with float64 whatever the dtype.
-    """
-    layouts = code.program.layouts
-    views = [code.views[number] for number in entry.operands]
-    views = [
-        view._replace(shape=(*view.shape, 1), strides=(*view.strides, 1)) if k in vectors else view
-        for k, view in enumerate(views)
-    ]
-    if any(len(view.shape) < 2 for view in views):
-        return None
-    batch = np.broadcast_shapes(*[view.shape[:-2] for view in views])
-    steps = [broadcast(view, batch) for view in views]
-    sizes = [math.prod(layouts[number].shape[len(batch) :]) for number in entry.results]
-    code.notes.append(f"{name} of {' and '.join(f'{view.shape[-2]} x {view.shape[-1]}' for view in views)} by LAPACK")
-    results = [code.pointers.get(number) for number in entry.results]
-    spare = [code.room(size) if own is None else own for own, size in zip(results, sizes, strict=True)]
-
-    if 0 in batch or any(0 in view.shape for view in views):
-        return None
-    inside = [
-        own[:-1] if found is not None else (0,) * len(batch)
-        for own, found in zip([contiguous((*batch, size)) for size in sizes], results, strict=True)
-    ]
-    places = [*zip(map(code.pointer, views), steps, strict=True), *zip(spare, inside, strict=True)]
-
-    def one(pointers: list[str]) -> None:
-        matrices = [
-            Matrix(pointer, (view.shape[-2], view.shape[-1]), (view.strides[-2], view.strides[-1]))
-            for pointer, view in zip(pointers[: len(views)], views, strict=True)
-        ]
-        targets = pointers[len(views) :]
-        if code.char == "d" or not in_double:
-            write(code, matrices, targets)
-            return
-        code.become("d")
-        wide = [Matrix(code.room(math.prod(own.shape)), own.shape, (own.shape[1], 1)) for own in matrices]
-        for own, target in zip(matrices, wide, strict=True):
-            code.converted(own, target, ("f", "d"))
-        found = [Matrix(code.room(size), (1, size), (size, 1)) for size in sizes]
-        write(code, wide, [own.pointer for own in found])
-        for own, pointer in zip(found, targets, strict=True):
-            code.converted(own, own._replace(pointer=pointer), ("d", "f"))
-        code.become("f")
-
-    return code.finished(lambda: code.each(batch, places, one))
-
-
-# ---- by triangles, in place
-
-
-def _cholesky(code: Code, entry: Entry) -> Native | None:
-    upper = bool(entry.attrs["upper"])
-
-    def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
-        ((x,), (out,)) = operands, results
-        n = x.shape[0]
-        code.copy(x, Matrix(out, (n, n), (n, 1)))
-        code.call("potrf", "L" if upper else "U", n, out, n, code.info())  # of the transpose
-        code.check()
-        if n > 1 and upper:  # the other triangle
-            code.loop_over(n, 1, lambda row: code.clear(code.at(out, (row, n)), row))
-        elif n > 1:
-            code.loop_over(
-                n - 1,
-                1,
-                lambda row: code.clear(code.at(out, (row, n + 1), (1, 1)), code.text.op(f"sub i64 {n - 1}, {row}")),
-            )
-
-    return _each(code, entry, "the Cholesky factor", write)
-
-
-def _solve_triangular(code: Code, entry: Entry) -> Native | None:
-    upper, left, unit = (bool(entry.attrs[name]) for name in ("upper", "left", "unitriangular"))
-
-    def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
-        ((a, b), (out,)) = operands, results
-        if 1 not in a.strides:
-            a = code.copied(a)
-        turned, step = strided_by(a)
-        # Rows are columns of the transposes: A X = B is X^T A^T = B^T there.
-        triangle, letter, diagonal = "UL"[upper == (turned == "N")], turned, "NU"[unit]
-        rows, columns = b.shape
-        code.copy(b, Matrix(out, b.shape, (columns, 1)))
-        if (columns if left else rows) == 1:  # a vector
-            code.call(
-                "trsv", triangle, "NT"[(letter == "N") == left], diagonal, rows * columns, a.pointer, step, out, 1
-            )
-        else:
-            code.call(
-                "trsm", "LR"[left], triangle, letter, diagonal, columns, rows, 1.0, a.pointer, step, out, columns
-            )  # fmt: skip
-
-    return _each(code, entry, "a solution with a triangle", write, in_double=False)
-
 
 # ---- by LU factors
 
@@ -163,7 +50,7 @@ def _solve(code: Code, entry: Entry) -> Native | None:
         if x is not target:
             code.copy(x, target)
 
-    return _each(code, entry, "a solution", write, (1,) if vector else ())
+    return each(code, entry, "a solution", write, (1,) if vector else ())
 
 
 def _inv(code: Code, entry: Entry) -> Native | None:
@@ -175,7 +62,7 @@ def _inv(code: Code, entry: Entry) -> Native | None:
         _inverted(code, n, factors, pivots)
         code.copy(Matrix(factors, (n, n), (1, n)), Matrix(out, (n, n), (n, 1)))
 
-    return _each(code, entry, "the inverse", write)
+    return each(code, entry, "the inverse", write)
 
 
 def _inverted(code: Code, n: int, factors: str, pivots: str) -> None:
@@ -189,7 +76,7 @@ def _det(code: Code, entry: Entry) -> Native | None:
         ((x,), (out,)) = operands, results
         code.put(_determinant(code, x.shape[0], *_factored(code, x)), out)
 
-    return _each(code, entry, "the determinant", write)
+    return each(code, entry, "the determinant", write)
 
 
 def _cofactors(code: Code, entry: Entry) -> Native | None:
@@ -206,7 +93,7 @@ def _cofactors(code: Code, entry: Entry) -> Native | None:
             lambda at: code.put(code.times(determinant, code.get(code.at(factors, (at, 1)))), code.at(out, (at, 1))),
         )
 
-    return _each(code, entry, "cofactors", write)
+    return each(code, entry, "cofactors", write)
 
 
 def _slogdet(code: Code, entry: Entry) -> Native | None:
@@ -228,7 +115,7 @@ def _slogdet(code: Code, entry: Entry) -> Native | None:
         for value, target in zip(ends, (sign, log), strict=True):
             code.put(value, target)
 
-    return _each(code, entry, "sign and logarithm of the determinant", write)
+    return each(code, entry, "sign and logarithm of the determinant", write)
 
 
 def _determinant(code: Code, n: int, factors: str, pivots: str) -> str:
@@ -276,7 +163,7 @@ def _qr(code: Code, entry: Entry) -> Native | None:
         code.call("orgqr", m, columns, least, factors.pointer, m, scales, code.room(count), count, code.info())
         code.copy(factors._replace(shape=(m, columns)), Matrix(q, (m, columns), (columns, 1)))
 
-    return _each(code, entry, "orthogonal and triangular factors", write)
+    return each(code, entry, "orthogonal and triangular factors", write)
 
 
 def _eigh(code: Code, entry: Entry) -> Native | None:
@@ -293,7 +180,7 @@ def _eigh(code: Code, entry: Entry) -> Native | None:
         code.check()
         code.copy(found, Matrix(vectors, (n, n), (n, 1)))
 
-    return _each(code, entry, "eigenvalues and vectors", write)
+    return each(code, entry, "eigenvalues and vectors", write)
 
 
 def _svd(code: Code, entry: Entry) -> Native | None:
@@ -315,7 +202,7 @@ def _svd(code: Code, entry: Entry) -> Native | None:
         code.copy(left, Matrix(u, (m, wide), (wide, 1)))
         code.copy(right, Matrix(vh, (high, n), (n, 1)))
 
-    return _each(code, entry, "singular values and vectors", write)
+    return each(code, entry, "singular values and vectors", write)
 
 
 # ---- what is asked of LAPACK when code is made
@@ -345,6 +232,6 @@ def _ask(name: str, char: str, *args: np.ndarray) -> None:
 
 
 FACTORS: Final[dict[str, Callable[..., Native | None]]] = {
-    "cholesky": _cholesky, "solve_triangular": _solve_triangular, "solve": _solve, "inv": _inv, "det": _det,
+    "cholesky": cholesky, "solve_triangular": solve_triangular, "solve": _solve, "inv": _inv, "det": _det,
     "cofactors": _cofactors, "slogdet": _slogdet, "qr": _qr, "eigh": _eigh, "svd": _svd,
 }  # fmt: skip

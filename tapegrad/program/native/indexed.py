@@ -156,9 +156,7 @@ def _index_at(code: Code, pointer: str, count: int, wraps: bool) -> str:
         from_end, below = text.op(f"add i64 {index}, {count}"), text.op(f"icmp slt i64 {index}, 0")
         index = text.op(f"select i1 {below}, i64 {from_end}, i64 {index}")
     is_out = text.op(f"icmp uge i64 {index}, {count}")
-    before, found = text.op("load i64, ptr %failed, align 8"), text.op(f"zext i1 {is_out} to i64")
-    text.put(f"store i64 {text.op(f'or i64 {before}, {found}')}, ptr %failed, align 8")
-    code.may_fail = True
+    code.fail_if(is_out)
     return text.op(f"select i1 {is_out}, i64 0, i64 {index}")
 
 

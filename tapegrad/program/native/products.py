@@ -15,7 +15,7 @@ from tapegrad.compiler import cpu
 from tapegrad.program.fuse.text import constant
 from tapegrad.program.native.writer import Matrix, Writer
 
-__all__ = ["Products"]
+__all__ = ["Products", "registers"]
 
 _ROWS: Final = 8  # of a tile, at most
 _ACROSS: Final = 4  # rows and columns of a tile whose lanes run along the sum
@@ -24,7 +24,7 @@ _SHORT: Final = 16  # products of a sum below which its lanes are too few
 
 
 @functools.cache
-def _registers() -> int:
+def registers() -> int:
     """Return how many vectors of 64 bytes this CPU's registers hold, besides those for operands."""
     return 24 if cpu.features().get("avx512f") else 6
 
@@ -77,7 +77,7 @@ class Products(Writer):
                     steps = [self.at(there, (chain, b.strides[0]), (first, 1)) for first in firsts]
                     parts = [self.load(step, mask) for step, mask in zip(steps, masks, strict=True)]
                     for r in range(rows):
-                        one = self.spread(self.at(here, (chain, a.strides[1]), (r, a.strides[0])))
+                        one = self.spread(self.get(self.at(here, (chain, a.strides[1]), (r, a.strides[0]))))
                         for part in parts:
                             made.append(self.fma(one, part, sums[len(made)]))
                 return [*made, *sums[len(made) :]]
@@ -97,7 +97,7 @@ class Products(Writer):
             for t, (place, mask) in enumerate(places(result)):
                 self.store(self._total(sums[t::count], self.lanes), place, mask, self.lanes)
 
-        self._tiles(n, rows, lambda i, r: self._tiles(m, vectors * self.lanes, lambda j, c: tile(i, j, r, c)))
+        self.tiles(n, rows, lambda i, r: self.tiles(m, vectors * self.lanes, lambda j, c: tile(i, j, r, c)))
 
     # ---- lanes along the sum
 
@@ -139,12 +139,12 @@ class Products(Writer):
                 first, whole = m - left, left - left % across
 
                 def part(j: str, columns: int, first: int = first) -> None:
-                    tile(i, self._sum(j, first), rows, columns)
+                    tile(i, self.sum(j, first), rows, columns)
 
-                self._tiles(whole, across, part)
+                self.tiles(whole, across, part)
                 left, across = left - whole, across // 2
 
-        self._tiles(n, _ACROSS, columns_of)
+        self.tiles(n, _ACROSS, columns_of)
 
     def _across(self, values: list[str]) -> str:
         """Return a vector of the sums over the lanes of some vectors, of which there are a power of 2."""
@@ -171,16 +171,6 @@ class Products(Writer):
 
     # ---- loops
 
-    def _tiles(self, length: int, step: int, body: Callable[[str, int], None]) -> None:
-        """Write a body for each part of a length: it takes where that begins, and how long it is."""
-        whole = length - length % step
-        if whole > step:
-            self.loop_over(whole, step, lambda at: body(at, step))
-        elif whole:
-            body("0", step)
-        if whole < length:
-            body(str(whole), length - whole)
-
     def _turns(
         self, length: int, chains: int, sums: list[str], turn: Callable[[str, list[str], int], list[str]]
     ) -> list[str]:
@@ -199,7 +189,8 @@ class Products(Writer):
     def _nothing(self) -> str:
         return constant(0.0, self.char, self.lanes)
 
-    def _sum(self, x: str, y: int) -> str:
+    def sum(self, x: str, y: int) -> str:
+        """Add a number to an index."""
         return str(int(x) + y) if x.isdigit() else self.text.op(f"add i64 {x}, {y}") if y else x
 
     def _total(self, values: Sequence[str], width: int) -> str:
@@ -218,7 +209,7 @@ def _chains(sums: int) -> int:
 
 def _tile(rows: int, vectors: int) -> tuple[int, int]:
     """Return the rows and vectors of a tile: those with the fewest loads, whose sums fit into registers."""
-    most = _registers()
+    most = registers()
     choices = [(r, v) for r in range(1, min(rows, _ROWS) + 1) for v in range(1, min(vectors, most // r) + 1)]
 
     def cycles(choice: tuple[int, int]) -> float:

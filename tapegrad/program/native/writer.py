@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.text import BYTES, SCALARS, constant, suffix, typed
@@ -13,6 +13,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 __all__ = ["Matrix", "Writer"]
 
 _LANES: Final = {"d": 8, "f": 16}
+_SIDE: Final = 8  # of squares that are transposed in registers
 
 
 class Matrix(NamedTuple):
@@ -46,17 +47,31 @@ class Writer(Turns):
     ----------
     scratch : int
         Bytes of scratch memory that the code needs, at ``%scratch``.
+    may_fail : bool
+        The code may stop before it is done.
     """
 
     def __init__(self, char: str) -> None:
         super().__init__()
-        self.scratch = 0
+        self.scratch, self.may_fail = 0, False
         self.become(char)
 
     def become(self, char: str) -> None:
         """Write instructions on elements of another dtype from now on."""
         self.char, self.lanes, self.bytes = char, _LANES[char], BYTES[char]
         self.kind, self.vector = SCALARS[char], typed(char, self.lanes)
+
+    # ---- loops
+
+    def tiles(self, length: int, step: int, body: Callable[[str, int], None]) -> None:
+        """Write a body for each part of a length: it takes where that begins, and how long it is."""
+        whole = length - length % step
+        if whole > step:
+            self.loop_over(whole, step, lambda at: body(at, step))
+        elif whole:
+            body("0", step)
+        if whole < length:
+            body(str(whole), length - whole)
 
     # ---- memory
 
@@ -83,6 +98,11 @@ class Writer(Turns):
             places = f"ptr {target.pointer}", f"ptr {own.pointer}"
             self.text.call("llvm.memcpy.p0.p0.i64", "void", *places, nbytes, "i1 false")
             return
+        pairs = (own, target), (own.turned, target.turned)
+        by_columns = [pair for pair in pairs if (pair[0].strides[0], pair[1].strides[1]) == (1, 1)]
+        if not upper and min(own.shape) >= _SIDE and by_columns:
+            self._transpose(*by_columns[0])
+            return
 
         def one(i: str, j: str) -> None:
             places = [self.at(each.pointer, (i, each.strides[0]), (j, each.strides[1])) for each in (own, target)]
@@ -93,6 +113,28 @@ class Writer(Turns):
             self.put(value, places[1])
 
         self.loop_over(rows, 1, lambda i: self.loop_over(columns, 1, lambda j: one(i, j)))
+
+    def _transpose(self, own: Matrix, target: Matrix) -> None:
+        """Copy a matrix that stands column by column to one that stands row by row: squares, in registers."""
+
+        def square(i: str, rows: int, j: str, columns: int) -> None:
+            inside, width = (self.mask(count, _SIDE) for count in (rows, columns)), _SIDE
+            down, along = inside
+            corner = self.at(own.pointer, (i, 1), (j, own.strides[1]))
+            lines = [self.load(self.at(corner, (c, own.strides[1])), down, width) for c in range(columns)]
+            lines += lines[-1:] * (width - columns)
+            for block in (1, 2, 4):
+                low = [lane if not lane & block else lane + width - block for lane in range(width)]
+                high = [lane + block if not lane & block else lane + width for lane in range(width)]
+                for first in [lane for lane in range(width) if not lane & block]:
+                    x, y = lines[first], lines[first + block]
+                    lines[first], lines[first + block] = (self.shuffled(x, y, own, width) for own in (low, high))
+            corner = self.at(target.pointer, (i, target.strides[0]), (j, 1))
+            for r in range(rows):
+                self.store(lines[r], self.at(corner, (r, target.strides[0])), along, width)
+
+        rows, columns = own.shape
+        self.tiles(rows, _SIDE, lambda i, r: self.tiles(columns, _SIDE, lambda j, c: square(i, r, j, c)))
 
     def copied(self, own: Matrix) -> Matrix:
         """Return a copy of a matrix that stands row by row."""
@@ -146,21 +188,29 @@ class Writer(Turns):
         name = f"llvm.{function}.{suffix(self.char, 1)}"
         return self.text.call(name, self.kind, *[f"{self.kind} {own}" for own in args])
 
+    def fail_if(self, condition: str) -> None:
+        """Stop later if a condition is true, and otherwise if one was before."""
+        found, before = self.text.op(f"zext i1 {condition} to i64"), self.text.op("load i64, ptr %failed, align 8")
+        self.text.put(f"store i64 {self.text.op(f'or i64 {found}, {before}')}, ptr %failed, align 8")
+        self.may_fail = True
+
     # ---- vectors
 
-    def mask(self, count: int) -> str:
+    def mask(self, count: int, width: int = 0) -> str:
         """Return the mask of the first lanes; "" for all."""
-        if count >= self.lanes:
+        width = width or self.lanes
+        if count >= width:
             return ""
-        return "<" + ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(self.lanes)) + ">"
+        return "<" + ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(width)) + ">"
 
     def load(self, pointer: str, mask: str, width: int = 0) -> str:
         """Load a vector; lanes that the mask leaves out are 0."""
-        kind, align = typed(self.char, width or self.lanes), self.bytes
+        width = width or self.lanes
+        kind, align = typed(self.char, width), self.bytes
         if not mask:
             return self.text.op(f"load {kind}, ptr {pointer}, align {align}")
-        name = f"llvm.masked.load.{suffix(self.char, self.lanes)}.p0"
-        flags = f"<{self.lanes} x i1> {mask}"
+        name = f"llvm.masked.load.{suffix(self.char, width)}.p0"
+        flags = f"<{width} x i1> {mask}"
         return self.text.call(name, kind, f"ptr {pointer}", f"i32 {align}", flags, f"{kind} zeroinitializer")
 
     def store(self, value: str, pointer: str, mask: str, width: int) -> None:
@@ -172,9 +222,9 @@ class Writer(Turns):
         name = f"llvm.masked.store.{suffix(self.char, width)}.p0"
         self.text.call(name, "void", f"{kind} {value}", f"ptr {pointer}", f"i32 {align}", f"<{width} x i1> {mask}")
 
-    def spread(self, pointer: str) -> str:
-        """Load a number into all lanes."""
-        one = self.text.op(f"insertelement {self.vector} poison, {self.kind} {self.get(pointer)}, i64 0")
+    def spread(self, value: str) -> str:
+        """Return a vector with a number in all lanes."""
+        one = self.text.op(f"insertelement {self.vector} poison, {self.kind} {value}, i64 0")
         return self.text.op(
             f"shufflevector {self.vector} {one}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer"
         )
@@ -189,6 +239,10 @@ class Writer(Turns):
     def add(self, x: str, y: str, width: int) -> str:
         """Add vectors."""
         return self.text.op(f"fadd {typed(self.char, width)} {x}, {y}")
+
+    def negative(self, x: str) -> str:
+        """Return a vector with the other sign."""
+        return self.text.op(f"fneg {self.vector} {x}")
 
     def fma(self, x: str, y: str, z: str) -> str:
         """Return x * y + z of vectors, rounded once."""
