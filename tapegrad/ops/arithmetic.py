@@ -45,7 +45,7 @@ mul = binary(
 
 div = binary(
     "div", np.true_divide,
-    (lambda ct, y: ct / xp.conj(y), lambda ct, y, out: -ct * xp.conj(out / y)),
+    (lambda ct, y: ct / xp.conj(y), lambda ct, y, out: -(ct / xp.conj(y)) * xp.conj(out)),
     doc="Divide `input` by `other`; integers give the default dtype.",
     derivative=":math:`1/y` and :math:`-(x/y)/y`.",
     scalar=operator.truediv, oracle=np.true_divide, to_float=True,

@@ -20,6 +20,7 @@ __all__ = ["LANES", "SIZE", "Nest", "NestPlan", "Stage", "Target", "plan_nests"]
 LANES: Final = 0  # the axis in the lanes
 SIZE: Final = 8  # of vectors: as many partial results sums have, whatever the width of this CPU's registers
 _CHEAP: Final = frozenset(("load", "const", "zero", "index", "neg"))
+_AGAIN: Final = 4  # turns from which on lanes that are apart are put side by side first
 _LARGE: Final = 32  # instructions that are not repeated in another nest
 Base = tuple[str, int]
 
@@ -208,9 +209,17 @@ class _Planner:
         """Return whether a node is computed by a nest of its own."""
         if node.kind == "red":
             return True
-        if node is root or node.kind in _CHEAP or not node.axes:
+        if node is root or not node.axes:
             return False
-        return node.axes < loops or node.number in shared
+        if node.kind == "load":
+            return self.is_spread(node, loops)
+        return node.kind not in _CHEAP and (node.axes < loops or node.number in shared)
+
+    def is_spread(self, node: Node, loops: frozenset[int]) -> bool:
+        """Return whether lanes of a load are apart, and many turns of other loops take it: they get it side by side."""
+        strides = dict(node.attr[2])
+        again = math.prod(self.plan.lengths[axis] for axis in loops - node.axes)
+        return strides.get(LANES, 1) > 1 and node.axes <= loops and again >= _AGAIN
 
     def nests(self, targets: list[Target], found: dict[int, Node]) -> Stage:
         """Group cuts and targets, level by level."""
