@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,7 +11,7 @@ from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.emit import start_of
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.nest_sums import SumsEmitter
-from tapegrad.program.fuse.nests import LANES, Nest, NestPlan, Stage, Target
+from tapegrad.program.fuse.nests import LANES, REGISTERS, Nest, NestPlan, Stage, Target, row_of
 from tapegrad.program.fuse.rows import load_rows
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, typed
@@ -20,7 +21,6 @@ __all__ = ["NestEmitter", "lay_out"]
 
 _TILE: Final = 8  # turns of a loop that are computed side by side
 _NODES: Final = 160  # that such turns may have if nothing is added up: they share what they load
-_REGISTERS: Final = 24  # accumulators that turns side by side may have
 
 
 class _NestBody(Body):
@@ -124,7 +124,7 @@ class NestEmitter(SumsEmitter):
             length = self.plan.lengths[nest.outer[-1]]
             sums = max(1, sum(own.kind != "store" for own in nest.targets))
             if nest.inner is not None or any(own.kind == "lanes" for own in nest.targets):
-                room = _REGISTERS // sums
+                room = REGISTERS // sums
             else:
                 room = _NODES // max(1, len(self.graph.cone([own.node for own in nest.targets])))
             tile = max(own for own in range(1, _TILE + 1) if length % own == 0 and own <= max(1, room))
@@ -172,7 +172,7 @@ class NestEmitter(SumsEmitter):
             for target, node, _ in sums
         ]  # fmt: skip
 
-        def block(local: str, values: list[str]) -> list[str]:
+        def at_lanes(local: str) -> tuple[dict[int, tuple[str, int]], str]:
             position = local if start == "0" else self.text.op(f"add i64 {start}, {local}")
             mask = ""
             if not whole:
@@ -181,10 +181,28 @@ class NestEmitter(SumsEmitter):
                 at = self.text.op(f"add <{self.width} x i64> {spread}, <{lanes}>")
                 end = Body(self.text, self.memory, self.width, self.uniform).spread(str(count), "l")
                 mask = self.text.op(f"icmp slt <{self.width} x i64> {at}, {end}")
-            here = {**places, LANES: (position, length)}
+            return {**places, LANES: (position, length)}, mask
+
+        def block(local: str, values: list[str]) -> list[str]:
+            here, mask = at_lanes(local)
             return self.lane_block(nest, copies, here, local, mask, self.width, values)
 
-        ends = self.accumulate(count, self.width, starts, block)
+        def group_block(group: Sequence[tuple[Target, Node, int]], local: str, values: list[str]) -> list[str]:
+            here, mask = at_lanes(local)
+            body = _NestBody(self.text, self.memory, self.width, self.uniform, here, local, mask)
+            asked = {node.number for target, _, _ in group for node in target.terms}
+            kind = typed("d", self.width)
+            for row, number in enumerate(nest.factors):
+                if number in asked:
+                    body.names[number] = self.text.op(f"load {kind}, ptr {self.row_of(nest, row, local)}, align 8")
+            return self.more(body, group, values)
+
+        ends = self.accumulate(count, self.width, [] if nest.factors else starts, block)
+        if nest.factors:
+            step = -(-len(sums) // -(-len(sums) // REGISTERS))
+            for first in range(0, len(sums), step):
+                own = slice(first, first + step)
+                ends += self.accumulate(count, self.width, starts[own], functools.partial(group_block, sums[own]))
         if length <= self.chunk:
             alike: dict[tuple[str, str], list[tuple[Target, int, str]]] = {}
             for (target, node, shift), end in zip(sums, ends, strict=True):
@@ -227,19 +245,32 @@ class NestEmitter(SumsEmitter):
             return []
         body = _NestBody(text, self.memory, width, self.uniform, places, local, mask)
         self.values(body, copies)
-        results: list[str] = []
-        for target, node, _ in copies:
-            if target.kind == "lanes":
-                old = values[len(results)]
-                new = self.added(body, target.how, node, old)
-                if mask:
-                    kind = typed(node.dtype, width)
-                    new = text.op(f"select <{width} x i1> {mask}, {kind} {new}, {kind} {old}")
-                results.append(new)
+        for row, node in enumerate(nest.factors.values()):
+            pointer = self.row_of(nest, row, local)
+            text.put(f"store {typed('d', width)} {body.name(node)}, ptr {pointer}, align 8")
+        results = self.more(body, copies, values) if not nest.factors else []
         for target, node, shift in copies:
             if target.kind == "store":
                 body.put(target, body.name(node), target.offset + shift)
         return results
+
+    def more(self, body: _NestBody, copies: Sequence[tuple[Target, Node, int]], sums: Sequence[str]) -> list[str]:
+        """Return sums over lanes with one vector more."""
+        results: list[str] = []
+        for target, node, _ in copies:
+            if target.kind == "lanes":
+                old = sums[len(results)]
+                new = self.added(body, target.how, node, old)
+                if body.mask:
+                    kind = typed(node.dtype, body.width)
+                    new = self.text.op(f"select <{body.width} x i1> {body.mask}, {kind} {new}, {kind} {old}")
+                results.append(new)
+        return results
+
+    def row_of(self, nest: Nest, row: int, local: str) -> str:
+        """Return a pointer to lanes of a factor."""
+        at = self.text.op(f"add i64 {local}, {row * row_of(self.chunk)}")
+        return self.text.op(f"getelementptr double, ptr {self.memory.pointers[nest.room]}, i64 {at}")
 
     def values(self, body: Body, copies: Sequence[tuple[Target, Node, int]]) -> None:
         """Write the values of targets, but products that are only added up."""

@@ -15,10 +15,11 @@ from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.machine_code import Refused
 
-__all__ = ["LANES", "SIZE", "Nest", "NestPlan", "Stage", "Target", "plan_nests"]
+__all__ = ["LANES", "REGISTERS", "SIZE", "Nest", "NestPlan", "Stage", "Target", "plan_nests"]
 
 LANES: Final = 0  # the axis in the lanes
 SIZE: Final = 8  # of vectors: as many partial results sums have, whatever the width of this CPU's registers
+REGISTERS: Final = 24  # sums that vectors hold beside what is added to them
 _CHEAP: Final = frozenset(("load", "const", "zero", "index", "neg"))
 _AGAIN: Final = 4  # turns from which on lanes that are apart are put side by side first
 _LARGE: Final = 32  # instructions that are not repeated in another nest
@@ -44,6 +45,11 @@ class Target:
         self.node, self.kind, self.how = node, kind, how
         self.base, self.offset, self.strides = base, offset, strides
 
+    @property
+    def terms(self) -> tuple[Node, ...]:
+        """What is computed before it is added up: a product is a part of its addition."""
+        return self.node.args if self.how == "sum" and self.node.kind == "mul" else (self.node,)
+
 
 class Nest:
     """Loops around some targets.
@@ -56,11 +62,17 @@ class Nest:
         Whether it runs along the lanes.
     inner : int, optional
         The axis that is reduced innermost.
+    factors : dict
+        If more sums over lanes are made than registers hold: what is added up, or multiplied before, by numbers.
+    room : Base
+        Where these stand for a chunk of lanes then.
     """
 
     def __init__(self, outer: tuple[int, ...], lanes: bool, inner: int | None) -> None:
         self.outer, self.lanes, self.inner = outer, lanes, inner
         self.targets: list[Target] = []
+        self.factors: dict[int, Node] = {}
+        self.room: Base = "", 0
 
 
 class Stage:
@@ -96,7 +108,7 @@ class NestPlan:
 
 class _Planner:
     def __init__(self, graph: Graph, lengths: dict[int, int], chunk: int) -> None:
-        self.graph, self.chunk = graph, chunk
+        self.graph, self.row = graph, row_of(chunk)
         self.plan = NestPlan(lengths)
         self.known: dict[int, Node] = {}  # by the numbers of reductions over lanes: loads of their results
 
@@ -105,7 +117,7 @@ class _Planner:
         strides: dict[int, int] = {}
         size = count
         if LANES in node.axes:
-            strides[LANES], size = 1, self.chunk
+            strides[LANES], size = 1, self.row
         for axis in sorted(node.axes - {LANES}, reverse=True):
             strides[axis] = size
             size *= self.plan.lengths[axis]
@@ -266,7 +278,18 @@ class _Planner:
             add(target, level, axes, None)
         for key in sorted(groups):
             (stage.chunked if key[1] else stage.before).append(groups[key])
+        for nest in stage.chunked:
+            self.keep_factors(nest)
         return stage
+
+    def keep_factors(self, nest: Nest) -> None:
+        """Let factors of sums stand in memory if their sums do not fit into registers, but some of them at once."""
+        sums = [own for own in nest.targets if own.kind == "lanes"]
+        factors = {node.number: node for own in sums for node in own.terms if node.axes}
+        alike = all(node.dtype == "d" and LANES in node.axes for node in factors.values())
+        if len(sums) > REGISTERS and alike:
+            nest.factors, nest.room = factors, ("buf", len(self.plan.memory))
+            self.plan.memory[nest.room] = len(factors) * self.row, "d"
 
 
 def plan_nests(
@@ -284,6 +307,11 @@ def plan_nests(
         How many lanes a chunk has.
     """
     return _Planner(graph, lengths, chunk).run(list(stores))
+
+
+def row_of(chunk: int) -> int:
+    """Return how far apart chunks stand in memory: not by a power of 2, of which a cache holds few."""
+    return chunk + SIZE
 
 
 def chunk_of(length: int) -> int:
