@@ -40,7 +40,7 @@ def check(function: Callable[[Any], Any], at: float, expected: list[Any], what: 
     with np.errstate(all="ignore"):
         found = derivatives(tg, function, at)
     rtol = 1e-8 if what.startswith(ROUGH) else 1e-10
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-15, err_msg=what)
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-14, err_msg=what)
 
 
 @pytest.mark.parametrize("exponent", [0, 0.0, 1, 2, 2.0, 3, 4, 0.5, 1.5, -1])

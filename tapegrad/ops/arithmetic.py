@@ -45,6 +45,7 @@ mul = binary(
 
 div = binary(
     "div", np.true_divide,
+    # Both divide the cotangent, which is one division then; and what a mask hides stays 0 where out / y would overflow.
     (lambda ct, y: ct / xp.conj(y), lambda ct, y, out: -(ct / xp.conj(y)) * xp.conj(out)),
     doc="Divide `input` by `other`; integers give the default dtype.",
     derivative=":math:`1/y` and :math:`-(x/y)/y`.",
