@@ -141,7 +141,7 @@ def matrix_rank(
     """Ranks of matrices: how many singular values are larger than a tolerance. There is no gradient."""
 
 def multi_dot(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:
-    """Product of several matrices, in the order that takes the fewest multiplications."""
+    """Product of several matrices, in the order that takes the fewest multiplications; see `matmul`."""
 
 def norm(
     A: Any = ...,
@@ -226,7 +226,7 @@ def vander(x: Any, N: int | None = None, *, out: Any = ...) -> Tensor:
     """Vandermonde's matrices: the powers 0 to N - 1 of each element, in a row."""
 
 def vecdot(x: Any, y: Any, *, dim: int = -1, axis: int = ..., out: Any = ...) -> Tensor:
-    """Products of vectors along a dimension; those of `x` are conjugated."""
+    """Products of vectors along a dimension; those of `x` are conjugated, as in `vdot`."""
 
 def vector_norm(
     x: Any,

@@ -108,55 +108,55 @@ class TensorMethods:
         """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
 
     def __eq__(self, other: Any) -> Any:
-        """Whether the two are equal, element by element."""
+        """Whether elements are equal, :math:`z = [x = y]`."""
 
     def __ne__(self, other: Any) -> Any:
-        """Whether the two differ, element by element."""
+        """Whether elements differ, :math:`z = [x \\ne y]`."""
 
     def __lt__(self, other: Any) -> Any:
-        """Whether `input` is less than `other`."""
+        """Whether `input` is less than `other`, :math:`z = [x < y]`."""
 
     def __le__(self, other: Any) -> Any:
-        """Whether `input` is at most `other`."""
+        """Whether `input` is at most `other`, :math:`z = [x \\le y]`."""
 
     def __gt__(self, other: Any) -> Any:
-        """Whether `input` is greater than `other`."""
+        """Whether `input` is greater than `other`, :math:`z = [x > y]`."""
 
     def __ge__(self, other: Any) -> Any:
-        """Whether `input` is at least `other`."""
+        """Whether `input` is at least `other`, :math:`z = [x \\ge y]`."""
 
     def __and__(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where both are."""
+        """Combine integers bit by bit, or truth values: 1 where both are, :math:`z = \\sum_k 2^k x_k y_k`."""
 
     def __rand__(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where both are."""
+        """Combine integers bit by bit, or truth values: 1 where both are, :math:`z = \\sum_k 2^k x_k y_k`."""
 
     def __or__(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where one of the two is."""
+        """Combine integers bit by bit, or truth values: 1 where one is, :math:`z = \\sum_k 2^k (x_k + y_k - x_k y_k)`."""
 
     def __ror__(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where one of the two is."""
+        """Combine integers bit by bit, or truth values: 1 where one is, :math:`z = \\sum_k 2^k (x_k + y_k - x_k y_k)`."""
 
     def __xor__(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where the two differ."""
+        """Combine integers bit by bit, or truth values: 1 where they differ, :math:`z = \\sum_k 2^k [x_k \\ne y_k]`."""
 
     def __rxor__(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where the two differ."""
+        """Combine integers bit by bit, or truth values: 1 where they differ, :math:`z = \\sum_k 2^k [x_k \\ne y_k]`."""
 
     def __invert__(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
 
     def __lshift__(self, other: Any) -> Tensor:
-        """Integers times powers of two."""
+        """Integers times powers of two, :math:`z = x 2^{y}`."""
 
     def __rlshift__(self, other: Any) -> Tensor:
-        """Integers times powers of two."""
+        """Integers times powers of two, :math:`z = x 2^{y}`."""
 
     def __rshift__(self, other: Any) -> Tensor:
-        """Integers by powers of two, rounded down."""
+        """Integers by powers of two, :math:`z = \\lfloor x / 2^{y} \\rfloor`."""
 
     def __rrshift__(self, other: Any) -> Tensor:
-        """Integers by powers of two, rounded down."""
+        """Integers by powers of two, :math:`z = \\lfloor x / 2^{y} \\rfloor`."""
 
     def __getitem__(self, key: Any) -> Tensor:
         """Index: what ``x[key]`` computes. A view for integers and slices, a copy for arrays and masks."""
@@ -217,7 +217,7 @@ class TensorMethods:
         """Conjugates of matrices, transposed."""
 
     def alias_copy(self, *, memory_format: Any = None) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
+        """Copy, recorded: :math:`\\bar x = \\bar y`. `memory_format` is ignored."""
 
     def all(
         self,
@@ -227,7 +227,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8. Over no dimension, ``dim=()``, of each element."""
+        """Whether all elements are nonzero, :math:`y = \\prod_i [x_i \\ne 0]`; of uint8 in uint8. Over no dimension, ``dim=()``, of each element."""
 
     def allclose(
         self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
@@ -275,7 +275,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8. Over no dimension, ``dim=()``, of each element."""
+        """Whether an element is nonzero, :math:`y = 1 - \\prod_i [x_i = 0]`; of uint8 in uint8. Over no dimension, ``dim=()``, of each element."""
 
     def arccos(self) -> Tensor:
         """Angle in radians of a cosine."""
@@ -306,7 +306,7 @@ class TensorMethods:
         axis: builtins.int | None = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension."""
+        """Index of the first largest element (see `amax`) or nan, in the flat tensor or along a dimension."""
 
     def argmin(
         self,
@@ -316,7 +316,7 @@ class TensorMethods:
         axis: builtins.int | None = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension."""
+        """Index of the first smallest element (see `amin`) or nan, in the flat tensor or along a dimension."""
 
     def argsort(
         self,
@@ -376,22 +376,22 @@ class TensorMethods:
         """Count how often each number from 0 on is there."""
 
     def bitwise_and(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where both are."""
+        """Combine integers bit by bit, or truth values: 1 where both are, :math:`z = \\sum_k 2^k x_k y_k`."""
 
     def bitwise_left_shift(self, other: Any) -> Tensor:
-        """Integers times powers of two."""
+        """Integers times powers of two, :math:`z = x 2^{y}`."""
 
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
 
     def bitwise_or(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where one of the two is."""
+        """Combine integers bit by bit, or truth values: 1 where one is, :math:`z = \\sum_k 2^k (x_k + y_k - x_k y_k)`."""
 
     def bitwise_right_shift(self, other: Any) -> Tensor:
-        """Integers by powers of two, rounded down."""
+        """Integers by powers of two, :math:`z = \\lfloor x / 2^{y} \\rfloor`."""
 
     def bitwise_xor(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where the two differ."""
+        """Combine integers bit by bit, or truth values: 1 where they differ, :math:`z = \\sum_k 2^k [x_k \\ne y_k]`."""
 
     def bmm(self, mat2: Any) -> Tensor:
         """Products of two batches of matrices, which do not broadcast; see `matmul`."""
@@ -432,7 +432,7 @@ class TensorMethods:
         """Limit elements to the range from `min` to `max`: :math:`\\min(\\max(x, \\mathit{min}), \\mathit{max})`."""
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
+        """Copy, recorded: :math:`\\bar x = \\bar y`. `memory_format` is ignored."""
 
     def conj(self) -> Tensor:
         """Complex conjugate; of real numbers the tensor itself."""
@@ -441,10 +441,10 @@ class TensorMethods:
         """Complex conjugate; the same as `conj`."""
 
     def contiguous(self, memory_format: Any = None) -> Tensor:
-        """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+        """Return the tensor itself if its elements lie in memory in their order, else a copy (`clone`) that is so."""
 
     def copy(self, *, memory_format: Any = None) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
+        """Copy, recorded: :math:`\\bar x = \\bar y`. `memory_format` is ignored."""
 
     def copysign(self, other: Any) -> Tensor:
         """The size of `input` with the sign of `other`."""
@@ -552,7 +552,7 @@ class TensorMethods:
         """Return the size of an element in bytes, as `itemsize`."""
 
     def eq(self, other: Any) -> Tensor:
-        """Whether the two are equal, element by element."""
+        """Whether elements are equal, :math:`z = [x = y]`."""
 
     def equal(self, other: Any) -> builtins.bool:
         """Whether two tensors have the same shape and the same elements."""
@@ -599,7 +599,7 @@ class TensorMethods:
         *rest: builtins.int,
         axis: builtins.int | Sequence[builtins.int] = ...,
     ) -> Tensor:
-        """Reverse the order of the elements along dimensions, in a copy."""
+        """Reverse the order along dimensions, in a copy: :math:`y_i = x_{n-1-i}`, :math:`\\bar x_i = \\bar y_{n-1-i}`."""
 
     def fliplr(self) -> Tensor:
         """Reverse the order of columns, that is along dimension 1, in a copy; see `flip`."""
@@ -637,10 +637,10 @@ class TensorMethods:
         """Elements that indices choose along a dimension; the result has the shape of the indices."""
 
     def gcd(self, other: Any) -> Tensor:
-        """Greatest common divisor of integers, which is not negative."""
+        """Greatest common divisor, :math:`z = \\gcd(x, y) \\ge 0`."""
 
     def ge(self, other: Any) -> Tensor:
-        """Whether `input` is at least `other`."""
+        """Whether `input` is at least `other`, :math:`z = [x \\ge y]`."""
 
     def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
         """Fill with the numbers of trials up to the first success, which has the probability `p`, in place."""
@@ -652,13 +652,13 @@ class TensorMethods:
         """Return the number of the GPU: -1, as there is none."""
 
     def greater(self, other: Any) -> Tensor:
-        """Whether `input` is greater than `other`."""
+        """Whether `input` is greater than `other`, :math:`z = [x > y]`."""
 
     def greater_equal(self, other: Any) -> Tensor:
-        """Whether `input` is at least `other`."""
+        """Whether `input` is at least `other`, :math:`z = [x \\ge y]`."""
 
     def gt(self, other: Any) -> Tensor:
-        """Whether `input` is greater than `other`."""
+        """Whether `input` is greater than `other`, :math:`z = [x > y]`."""
 
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """Replace elements from ``-lambd`` to `lambd` by 0."""
@@ -740,7 +740,7 @@ class TensorMethods:
         """Slices at indices along a dimension."""
 
     def inner(self, other: Any) -> Tensor:
-        """Products of each vector along the last dimension of one tensor with each of another."""
+        """Products of each vector along the last dimension of one tensor with each of another; see `matmul`."""
 
     def inverse(self) -> Tensor:
         """Inverses of square matrices; see `tapegrad.linalg.inv`."""
@@ -775,22 +775,22 @@ class TensorMethods:
         """Whether elements are equal within ``atol + rtol * abs(other)``."""
 
     def isfinite(self) -> Tensor:
-        """Whether an element is neither nan nor infinite."""
+        """Whether an element is finite, :math:`y = [\\left|x\\right| < \\infty]`."""
 
     def isinf(self) -> Tensor:
-        """Whether an element is infinite."""
+        """Whether an element is infinite, :math:`y = [\\left|x\\right| = \\infty]`."""
 
     def isnan(self) -> Tensor:
-        """Whether an element is nan."""
+        """Whether an element is nan, :math:`y = [x \\ne x]`."""
 
     def isneginf(self) -> Tensor:
-        """Whether an element is minus infinity."""
+        """Whether an element is minus infinity, :math:`y = [x = -\\infty]`."""
 
     def isposinf(self) -> Tensor:
-        """Whether an element is plus infinity."""
+        """Whether an element is plus infinity, :math:`y = [x = \\infty]`."""
 
     def isreal(self) -> Tensor:
-        """Whether an element has no imaginary part."""
+        """Whether an element has no imaginary part, :math:`y = [\\operatorname{Im}(x) = 0]`."""
 
     def istft(
         self,
@@ -807,7 +807,7 @@ class TensorMethods:
         """Signal whose frames have such Fourier transforms, in the sense of least squares: the inverse of `stft`."""
 
     def kron(self, other: Any) -> Tensor:
-        """Kronecker product: in place of each element of one tensor, that element times another tensor."""
+        """Kronecker product: :math:`Z_{ij} = X_{\\lfloor i/p \\rfloor, \\lfloor j/q \\rfloor} Y_{i \\bmod p, j \\bmod q}`."""
 
     def kthvalue(
         self,
@@ -821,22 +821,22 @@ class TensorMethods:
         """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
 
     def lcm(self, other: Any) -> Tensor:
-        """Least common multiple of integers, which is not negative."""
+        """Least common multiple, :math:`z = |x y| / \\gcd(x, y)`."""
 
     def ldexp(self, other: Any) -> Tensor:
         """Multiply `input` by 2 to the power `other`."""
 
     def le(self, other: Any) -> Tensor:
-        """Whether `input` is at most `other`."""
+        """Whether `input` is at most `other`, :math:`z = [x \\le y]`."""
 
     def lerp(self, end: Any, weight: Any) -> Tensor:
         """Linear interpolation, ``input + weight * (end - input)``."""
 
     def less(self, other: Any) -> Tensor:
-        """Whether `input` is less than `other`."""
+        """Whether `input` is less than `other`, :math:`z = [x < y]`."""
 
     def less_equal(self, other: Any) -> Tensor:
-        """Whether `input` is at most `other`."""
+        """Whether `input` is at most `other`, :math:`z = [x \\le y]`."""
 
     def lgamma(self) -> Tensor:
         """Logarithm of the absolute value of the gamma function."""
@@ -876,16 +876,16 @@ class TensorMethods:
         """Logarithms of determinants; nan where these are negative numbers."""
 
     def logical_and(self, other: Any) -> Tensor:
-        """Whether both are nonzero."""
+        """Whether both are nonzero, :math:`z = [x \\ne 0] [y \\ne 0]`."""
 
     def logical_not(self) -> Tensor:
-        """Whether an element is zero."""
+        """Whether an element is zero, :math:`y = [x = 0]`."""
 
     def logical_or(self, other: Any) -> Tensor:
-        """Whether one is nonzero."""
+        """Whether one is nonzero, :math:`z = 1 - [x = 0] [y = 0]`."""
 
     def logical_xor(self, other: Any) -> Tensor:
-        """Whether one of the two is nonzero, and the other is not."""
+        """Whether just one of the two is nonzero, :math:`z = [[x = 0] \\ne [y = 0]]`."""
 
     def logit(self, eps: builtins.float | None = None) -> Tensor:
         """Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`."""
@@ -901,7 +901,7 @@ class TensorMethods:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
     def lt(self, other: Any) -> Tensor:
-        """Whether `input` is less than `other`."""
+        """Whether `input` is less than `other`, :math:`z = [x < y]`."""
 
     def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, input: Any = ...) -> Any:
         """LU factors with exchanges of rows, in one matrix; see `tapegrad.linalg.lu_factor`."""
@@ -1080,7 +1080,7 @@ class TensorMethods:
         """Return the number of dimensions."""
 
     def ne(self, other: Any) -> Tensor:
-        """Whether the two differ, element by element."""
+        """Whether elements differ, :math:`z = [x \\ne y]`."""
 
     def neg(self) -> Tensor:
         """Negate."""
@@ -1169,7 +1169,7 @@ class TensorMethods:
         """Fill with normally distributed numbers, in place."""
 
     def not_equal(self, other: Any) -> Tensor:
-        """Whether the two differ, element by element."""
+        """Whether elements differ, :math:`z = [x \\ne y]`."""
 
     def orgqr(self, tau: Any = ..., *, input: Any = ..., input2: Any = ...) -> Tensor:
         """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
@@ -1362,7 +1362,7 @@ class TensorMethods:
         """Sign of a real number; 0 at 0."""
 
     def signbit(self) -> Tensor:
-        """Whether the sign bit is set, as of -0.0."""
+        """Whether the sign bit is set, :math:`y = [\\operatorname{copysign}(1, x) < 0]`."""
 
     def sin(self) -> Tensor:
         """Sine of an angle in radians."""
@@ -1430,7 +1430,7 @@ class TensorMethods:
         *,
         axis: builtins.int | Sequence[builtins.int] | None = ...,
     ) -> Tensor:
-        """Drop dimensions of length 1, as a view."""
+        """Drop dimensions of length 1, as a view; see `reshape`."""
 
     def squeeze_(
         self,
@@ -1495,7 +1495,7 @@ class TensorMethods:
         """Sum of the elements."""
 
     def sum_to_size(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
+        """Sum over what broadcasting would stretch: :math:`y_j = \\sum_i X_{ij}`, :math:`\\bar X_{ij} = \\bar y_j`."""
 
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> SVD:
         """Singular values and vectors; see `tapegrad.linalg.svd`."""
@@ -1657,7 +1657,7 @@ class TensorMethods:
         """Split along a dimension into views of these lengths; see `split_with_sizes`. Writes to them are recorded."""
 
     def unsqueeze(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> Tensor:
-        """Insert a dimension of length 1, as a view."""
+        """Insert a dimension of length 1, as a view; see `reshape`."""
 
     def unsqueeze_(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> Tensor:
         """Give the tensor the shape of what `unsqueeze` returns; recorded where a gradient is wanted."""

@@ -235,16 +235,16 @@ def scaled_modified_bessel_k1(input: Any, *, out: Any = ...) -> Tensor:
     """Modified Bessel function of the second kind of order 1, scaled by :math:`e^x`."""
 
 def shifted_chebyshev_polynomial_t(input: Any, n: Any, *, out: Any = ...) -> Tensor:
-    """Shifted chebyshev polynomials of the first kind at `input`."""
+    """Shifted Chebyshev polynomials of the first kind at `input`."""
 
 def shifted_chebyshev_polynomial_u(input: Any, n: Any, *, out: Any = ...) -> Tensor:
-    """Shifted chebyshev polynomials of the second kind at `input`."""
+    """Shifted Chebyshev polynomials of the second kind at `input`."""
 
 def shifted_chebyshev_polynomial_v(input: Any, n: Any, *, out: Any = ...) -> Tensor:
-    """Shifted chebyshev polynomials of the third kind at `input`."""
+    """Shifted Chebyshev polynomials of the third kind at `input`."""
 
 def shifted_chebyshev_polynomial_w(input: Any, n: Any, *, out: Any = ...) -> Tensor:
-    """Shifted chebyshev polynomials of the fourth kind at `input`."""
+    """Shifted Chebyshev polynomials of the fourth kind at `input`."""
 
 def sinc(input: Any, *, out: Any = ...) -> Tensor:
     """Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0."""

@@ -25,6 +25,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sgn": np.sign,
     "trunc": np.trunc,
     "Re": np.real,
+    "Im": np.imag,
+    "round": np.round,
+    r"\gcd": np.gcd,
     "Ai'": lambda x: scipy.special.airy(x)[1],
 }
 BESSEL = {"J": scipy.special.jv, "Y": scipy.special.yv, "I": scipy.special.iv, "K": scipy.special.kv}
@@ -92,6 +95,8 @@ class Reader:
             r"\\",
             "/",
             r"\end",
+            r"\bmod",
+            r"\rfloor",
             r"\wedge",
             r"\vee",
             *RELATIONS,
@@ -124,10 +129,10 @@ class Reader:
         if token in "({":
             self.tokens.insert(0, token)
             return self.between(token, ")" if token == "(" else "}")
-        if token == "e":
+        if token == "e" and self.next == "^":
             self.take("^")
             return np.exp(self.part())
-        if token in BESSEL:
+        if token in BESSEL and token not in self.known:
             self.take("_")
             return BESSEL[token](self.part(), self.between("(", ")"))
         if token == r"\frac":

@@ -53,16 +53,44 @@ class IndexReader(Reader):
             self.take()
             holds = self.question()
             self.take("]")
-            return float(holds)
+            return np.multiply(holds, 1.0)
         if self.next == r"\operatorname{i}":
             self.take()
             return 1j
+        if self.next == r"\lfloor":
+            self.take()
+            value = np.floor(self.sum())
+            self.take(r"\rfloor")
+            return value
         value = super().part()
         while self.next == "_":
             self.take()
-            place = int(self.part())
-            value = value[place] if 0 <= place < len(value) else 0.0  # arrays are 0 outside
+            for place in self.places(np.ndim(value)):
+                value = value[place] if 0 <= place < len(value) else np.zeros(np.shape(value)[1:])[()]  # 0 outside
         return value
+
+    def product(self) -> Any:
+        value = super().product()
+        while self.next == r"\bmod":
+            self.take()
+            value = value % self.power()
+        return value
+
+    def places(self, dims: int) -> list[int]:
+        """Read the indices of an element: letters one behind the other, expressions between commas, or one."""
+        if self.next != "{":
+            return [int(self.part())]
+        letters = self.tokens[1 : self.tokens.index("}")]
+        if len(letters) == dims > 1 and "," not in letters:
+            del self.tokens[: dims + 2]
+            return [int(self.known[letter]) for letter in letters]
+        self.take("{")
+        found = [int(self.sum())]
+        while self.next == ",":
+            self.take()
+            found.append(int(self.sum()))
+        self.take("}")
+        return found
 
     def over(self, kind: str) -> Any:
         """Read a sum or product over the index that stands first below it, as far as what stands there holds."""
@@ -73,7 +101,7 @@ class IndexReader(Reader):
         below = below[1:-1] or below
         body, known = list(self.tokens), self.known
         total: Any = 0.0 if kind == r"\sum" else 1.0
-        for number in range(known["n"]):
+        for number in range(known.get("terms", known["n"])):
             self.tokens, self.known = list(body), {**known, below[0]: number}
             value = self.product()
             if self.holds(below):

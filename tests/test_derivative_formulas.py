@@ -160,6 +160,13 @@ OF_MATRICES = [
     Stated("matmul", {"X": A, "Y": B}, results=("Z",)),
     Stated("einsum", {"X": A, "Y": B}, lambda f, x, y: f("ij,jk->ik", x, y), results=("Z",)),
     Stated(F + "linear", {"X": A, "W": B}, results=("Y",)),
+    Stated(
+        "addmm",
+        {"M": A, "X": A, "Y": B},
+        lambda f, m, x, y: f(m, x, y, beta=2.0, alpha=3.0),
+        ("Z",),
+        {r"\alpha": 3.0, r"\beta": 2.0},
+    ),
     Stated("linalg.inv", {"A": A}, results=("C",)),
     Stated("linalg.solve", {"A": A, "B": B}, results=("X",)),
     Stated("linalg.det", {"A": A}),

@@ -299,7 +299,7 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Tensor:
-    """Largest elements of windows that stand at random distances, of images."""
+    """Largest elements of windows at random places, as of `max_pool2d`."""
 
 def fractional_max_pool3d(
     input: Any,
@@ -309,7 +309,7 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Tensor:
-    """Largest elements of windows that stand at random distances, of volumes."""
+    """Largest elements of windows at random places, as of `max_pool3d`."""
 
 def gaussian_nll_loss(
     input: Any,
@@ -562,7 +562,7 @@ def max_unpool1d(
     padding: int | Sequence[int] = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """1-dimensional signals with elements put where indices say, and 0 elsewhere: what `max_pool1d` lost is lost."""
+    """1-dimensional signals with elements put where indices say, as by `scatter`: what `max_pool1d` lost is 0."""
 
 def max_unpool2d(
     input: Any,
@@ -572,7 +572,7 @@ def max_unpool2d(
     padding: int | Sequence[int] = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """2-dimensional signals with elements put where indices say, and 0 elsewhere: what `max_pool2d` lost is lost."""
+    """2-dimensional signals with elements put where indices say, as by `scatter`: what `max_pool2d` lost is 0."""
 
 def max_unpool3d(
     input: Any,
@@ -582,7 +582,7 @@ def max_unpool3d(
     padding: int | Sequence[int] = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """3-dimensional signals with elements put where indices say, and 0 elsewhere: what `max_pool3d` lost is lost."""
+    """3-dimensional signals with elements put where indices say, as by `scatter`: what `max_pool3d` lost is 0."""
 
 def mish(input: Any, inplace: bool = False) -> Tensor:
     """Return `input` times the hyperbolic tangent of its `softplus`."""
@@ -690,7 +690,7 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
     """Distances between each two rows of a matrix."""
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
-    """Make images of `upscale_factor` times the height and width of channels: (..., c r^2, h, w) to (..., c, h r, w r)."""
+    """Make images of r = `upscale_factor` times the size of channels: (..., c r^2, h, w) to (..., c, h r, w r)."""
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     """Make channels of pixels, the inverse of `pixel_shuffle`: (..., c, h r, w r) to (..., c r^2, h, w)."""

@@ -72,7 +72,10 @@ def _plus(call: str, input: Any, product: Tensor, beta: float, alpha: float) -> 
 
 @_sum(np.matmul, (((2, 4), (2, 3), (3, 4)), ((4,), (2, 3), (3, 4))))
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """Product of two matrices, times `alpha`, plus `beta` times a matrix.
+    r"""Product of two matrices, times `alpha`, plus `beta` times a matrix.
+
+    Derivative: with :math:`Z = \alpha X Y + \beta M` and the `input` M,
+    :math:`\bar X = \alpha^* \bar Z Y^H`, :math:`\bar Y = \alpha^* X^H \bar Z` and :math:`\bar M = \beta^* \bar Z`.
 
     Parameters
     ----------
@@ -101,6 +104,8 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
 def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Product of a matrix and a vector, times `alpha`, plus `beta` times a vector.
 
+    Derivative: as of `addmm`.
+
     Parameters
     ----------
     mat : Tensor or array, (n, m)
@@ -122,6 +127,8 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) 
 @_sum(np.outer, (((2, 3), (2,), (3,)), ((3,), (2,), (3,))))
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Outer product of two vectors, times `alpha`, plus `beta` times a matrix.
+
+    Derivative: as of `outer`; times `alpha`, and of `input` times `beta`.
 
     Parameters
     ----------
@@ -146,6 +153,8 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1)
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Products of two batches of matrices, times `alpha`, plus `beta` times a batch.
 
+    Derivative: as of `addmm`.
+
     Parameters
     ----------
     batch1 : Tensor or array, (b, n, k)
@@ -167,6 +176,8 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: flo
 @_sum(lambda x, y: np.einsum("bij,bjk->ik", x, y), (((2, 4), (2, 2, 3), (2, 3, 4)), ((4,), (2, 2, 3), (2, 3, 4))))
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Sum of the products of two batches of matrices, times `alpha`, plus `beta` times a matrix.
+
+    Derivative: as of `addmm` for each item.
 
     Parameters
     ----------

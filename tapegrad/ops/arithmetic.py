@@ -305,7 +305,6 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
 
 def clip_to(input: Any, low: Any, high: Any) -> Tensor:
     """Limit elements as `clamp` does; one bound may be a number and the other a tensor, as NumPy allows."""
-    bounds = [bound for bound in (low, high) if bound is not None]
     given = (("input", input), ("min", low), ("max", high))
     layouts = [
         as_operand(value, "clamp", name, place)._layout
@@ -317,32 +316,36 @@ def clip_to(input: Any, low: Any, high: Any) -> Tensor:
         raise RuntimeError("clamp not implemented for 'Bool'; use logical operations")
     if dtype.kind in "iu":  # infinite bounds would make it floating
         limits = np.iinfo(dtype)
-        for bound in bounds:
+        for bound in (low, high):
             if isinstance(bound, int):
                 check_range(bound, dtype)
         return _clamp(input, int(limits.min) if low is None else low, int(limits.max) if high is None else high)
     return _clamp(input, -np.inf if low is None else low, np.inf if high is None else high)
 
 
-def _comparison(name: str, forward: np.ufunc, doc: str, alias: str = "", **kwargs: Any) -> Callable[[Any, Any], Tensor]:
-    rules = (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE)
+def _comparison(
+    name: str, forward: np.ufunc, which: str, formula: str, alias: str = "", **kwargs: Any
+) -> Callable[[Any, Any], Tensor]:
     names = Names((alias,) if alias else (), method=True, inplace=True, ufuncs=(forward.__name__,))
-    return binary(name, forward, rules, doc=doc, oracle=forward, names=names, **kwargs)
+    kwargs["doc"] = f"Whether {which}, :math:`z = {formula}`."
+    return binary(name, forward, (NOT_DIFFERENTIABLE,) * 2, oracle=forward, names=names, **kwargs)
 
 
-eq = _comparison("eq", np.equal, "Whether the two are equal, element by element.")
-ne = _comparison("ne", np.not_equal, "Whether the two differ, element by element.", "not_equal")
-lt = _comparison("lt", np.less, "Whether `input` is less than `other`.", "less", real_only=True)
-le = _comparison("le", np.less_equal, "Whether `input` is at most `other`.", "less_equal", real_only=True)
-gt = _comparison("gt", np.greater, "Whether `input` is greater than `other`.", "greater", real_only=True)
-ge = _comparison("ge", np.greater_equal, "Whether `input` is at least `other`.", "greater_equal", real_only=True)
+eq = _comparison("eq", np.equal, "elements are equal", "[x = y]")
+ne = _comparison("ne", np.not_equal, "elements differ", r"[x \ne y]", "not_equal")
+lt = _comparison("lt", np.less, "`input` is less than `other`", "[x < y]", "less", real_only=True)
+le = _comparison("le", np.less_equal, "`input` is at most `other`", r"[x \le y]", "less_equal", real_only=True)
+gt = _comparison("gt", np.greater, "`input` is greater than `other`", "[x > y]", "greater", real_only=True)
+ge = _comparison("ge", np.greater_equal, "`input` is at least `other`", r"[x \ge y]", "greater_equal", real_only=True)
 logical_and = _comparison(
-    "logical_and", np.logical_and, "Whether both are nonzero.", check_dtypes=no_numbers("logical_and", "input", "other")
-)
+    "logical_and", np.logical_and, "both are nonzero", r"[x \ne 0] [y \ne 0]",
+    check_dtypes=no_numbers("logical_and", "input", "other"),
+)  # fmt: skip
 logical_or = _comparison(
-    "logical_or", np.logical_or, "Whether one is nonzero.", check_dtypes=no_numbers("logical_or", "input", "other")
-)
+    "logical_or", np.logical_or, "one is nonzero", "1 - [x = 0] [y = 0]",
+    check_dtypes=no_numbers("logical_or", "input", "other"),
+)  # fmt: skip
 logical_not = unary(
-    "logical_not", np.logical_not, NOT_DIFFERENTIABLE, doc="Whether an element is zero.", to_float=False,
-    names=Names(method=True, inplace=True),
+    "logical_not", np.logical_not, NOT_DIFFERENTIABLE, doc="Whether an element is zero, :math:`y = [x = 0]`.",
+    to_float=False, names=Names(method=True, inplace=True),
 )  # fmt: skip

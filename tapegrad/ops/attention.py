@@ -151,7 +151,11 @@ def scaled_dot_product_attention(
     ).astype(input1.dtype),
 )  # fmt: skip
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
-    """Bilinear forms of pairs of vectors.
+    r"""Bilinear forms of pairs of vectors.
+
+    Derivative: with :math:`y_k = \sum_i \sum_j x_i W_{kij} z_j + b_k`,
+    :math:`\bar x_i = \sum_k \sum_j W_{kij} z_j \bar y_k`, :math:`\bar z_j = \sum_k \sum_i W_{kij} x_i \bar y_k` and
+    :math:`\bar W_{kij} = \bar y_k x_i z_j`.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Reduce rows of a table that bags of indices choose: to sums, means or largest elements.
+    r"""Reduce rows of a table that bags of indices choose: to sums, means or largest elements.
 
     Parameters
     ----------
@@ -141,8 +141,9 @@ def embedding_bag(
 
     Notes
     -----
-    Derivative: of a sum, the cotangent of a bag for each of its rows, as often as it is chosen. Of equal largest
-    elements, the first has it.
+    Derivative: with :math:`Y_{bj} = \sum_i [g_i = b] W_{p_i,j}` for "sum", where :math:`g_i` is the bag of the index
+    :math:`p_i`, :math:`\bar W_{kj} = \sum_i [p_i = k] \bar Y_{g_i,j}`. Of equal largest elements, the first has the
+    derivative.
 
     Examples
     --------

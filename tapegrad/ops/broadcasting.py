@@ -86,7 +86,7 @@ def _expanded_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callabl
     ),
 )  # fmt: skip
 def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, Any]:
-    """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to.
+    r"""Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
 
     Notes
     -----
-    Derivative: cotangents are summed over the repeated dimensions.
+    Derivative: with :math:`Y_{ij} = x_j`, :math:`\bar x_j = \sum_i \bar Y_{ij}`.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
 @public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((4, 2, 3),), {"size": (1, 3)}),), lambda input, size: input.sum((0, 1)).reshape(size))
 def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
-    """Sum over the dimensions that broadcasting from a shape would have made or stretched.
+    r"""Sum over what broadcasting would stretch: :math:`y_j = \sum_i X_{ij}`, :math:`\bar X_{ij} = \bar y_j`.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ xp.sum_to_size = sum_to_size
     errors=(ErrorSample(lambda: xp.squeeze(np.ones(3), 1), IndexError, "Dimension out of range"),),
 )
 def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> dict[str, Any]:
-    """Drop dimensions of length 1, as a view.
+    """Drop dimensions of length 1, as a view; see `reshape`.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> dict[str, 
     ),
 )
 def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
-    """Insert a dimension of length 1, as a view.
+    """Insert a dimension of length 1, as a view; see `reshape`.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
     samples=(Sample(((),)), Sample(((2, 3),)), Sample(((0, 2),)), Sample(((2, 3),), values=(STRIDED,))),
 )  # fmt: skip
 def clone(input: Tensor, *, memory_format: Any = None) -> dict[str, Any]:
-    """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored.
+    r"""Copy, recorded: :math:`\bar x = \bar y`. `memory_format` is ignored.
 
     Examples
     --------
@@ -300,7 +300,7 @@ register("copy", clone, Names(namespaces=(), method=True))  # NumPy's name
 @public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((2, 3),)), Sample(((3, 2),), values=(np.arange(6.0).reshape(2, 3).T,))), np.copy)
 def contiguous(input: Any, memory_format: Any = None) -> Tensor:
-    """Return the tensor itself if its elements lie in memory in their order, else a copy that is so.
+    """Return the tensor itself if its elements lie in memory in their order, else a copy (`clone`) that is so.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def _reversed(ndim: int, dims: tuple[int, ...]) -> tuple[Any, ...]:
     errors=(ErrorSample(lambda: xp.flip(np.ones(()), (7,)), IndexError, "Dimension out of range"),),
 )  # fmt: skip
 def flip(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]:
-    """Reverse the order of the elements along dimensions, in a copy.
+    r"""Reverse the order along dimensions, in a copy: :math:`y_i = x_{n-1-i}`, :math:`\bar x_i = \bar y_{n-1-i}`.
 
     Parameters
     ----------

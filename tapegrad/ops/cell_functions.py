@@ -97,7 +97,10 @@ def _samples(mode: str) -> tuple[Sample, Sample]:
 def lstm_cell(
     input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
 ) -> tuple[Tensor, Tensor]:
-    """Take one step of an LSTM; gates are those of the input, to forget, new values, and of the output.
+    r"""Take one step of an LSTM; gates are those of the input, to forget, new values, and of the output.
+
+    Formula: :math:`c' = f \circ c + i \circ g`, :math:`h' = o \circ \tanh c'` with
+    :math:`i, f, o = \sigma(W x + U h + b)` and :math:`g = \tanh(W x + U h + b)`, each with its own rows of W, U and b.
 
     Parameters
     ----------
@@ -137,7 +140,10 @@ def lstm_cell(
 @public(common=_WEIGHTS)
 @composite(_samples("gru"), _by_numpy("gru"), real_only=True, kinks=())
 def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
-    """Take one step of a GRU; gates are to reset, to keep, and new values.
+    r"""Take one step of a GRU; gates are to reset, to keep, and new values.
+
+    Formula: :math:`h' = (1 - z) \circ n + z \circ h`. Here :math:`r, z = \sigma(W x + b + U h + d)` and
+    :math:`n = \tanh(W x + b + r \circ (U h + d))`, each with its own rows of the weights and biases.
 
     Parameters
     ----------
@@ -156,7 +162,9 @@ def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: 
 @public(common=_WEIGHTS)
 @composite(_samples("rnn_tanh"), _by_numpy("rnn_tanh"), real_only=True, kinks=())
 def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
-    """Take one step of a recurrent layer: `tanh` of what the input and the state give.
+    r"""Take one step of a recurrent layer: `tanh` of what the input and the state give.
+
+    Formula: :math:`h' = \tanh(W x + b + U h + d)`.
 
     Parameters
     ----------
@@ -175,7 +183,9 @@ def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b
 @public(common=_WEIGHTS)
 @composite(_samples("rnn_relu"), _by_numpy("rnn_relu"), real_only=True, kinks=())
 def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
-    """Take one step of a recurrent layer: `relu` of what the input and the state give.
+    r"""Take one step of a recurrent layer: `relu` of what the input and the state give.
+
+    Formula: :math:`h' = \max(0, W x + b + U h + d)`.
 
     Parameters
     ----------

@@ -31,11 +31,11 @@ real_of_complex = unary(
 
 @public(method=True, ufuncs=("conjugate",), common=docs.UNARY)
 def conj(input: Any) -> Tensor:
-    """Complex conjugate; of real numbers the tensor itself.
+    r"""Complex conjugate; of real numbers the tensor itself.
 
     Notes
     -----
-    Derivative: conjugates the cotangent.
+    Derivative: with :math:`y = x^*`, :math:`\bar x = \bar y^*`.
 
     Examples
     --------
@@ -49,11 +49,11 @@ def conj(input: Any) -> Tensor:
 
 @public(functions=("real",), attribute=True, common=docs.UNARY)
 def real(input: Any) -> Tensor:
-    """Real part; of real numbers the tensor itself.
+    r"""Real part; of real numbers the tensor itself.
 
     Notes
     -----
-    Derivative: the cotangent becomes the real part.
+    Derivative: with :math:`y = \operatorname{Re}(x)`, :math:`\bar x = \bar y`.
 
     Examples
     --------
@@ -77,7 +77,7 @@ imag_or_zero = unary(
 
 @public(attribute=True, common=docs.UNARY)
 def imag(input: Any) -> Tensor:
-    """Imaginary part of complex numbers.
+    r"""Imaginary part of complex numbers.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def imag(input: Any) -> Tensor:
 
     Notes
     -----
-    Derivative: the cotangent becomes the imaginary part.
+    Derivative: with :math:`y = \operatorname{Im}(x)`, :math:`\bar x = \mathrm{i} \bar y`.
 
     Examples
     --------

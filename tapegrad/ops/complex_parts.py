@@ -74,7 +74,7 @@ connect(_complex)
 
 @public(of=_complex)
 def complex(real: Any, imag: Any) -> Tensor:
-    """Complex numbers with these real and imaginary parts.
+    r"""Complex numbers with these real and imaginary parts.
 
     Parameters
     ----------
@@ -92,7 +92,8 @@ def complex(real: Any, imag: Any) -> Tensor:
 
     Notes
     -----
-    Derivative: the real and the imaginary part of the cotangent.
+    Derivative: with :math:`z = x + \mathrm{i} y`, :math:`\bar x = \operatorname{Re}(\bar z)` and
+    :math:`\bar y = \operatorname{Im}(\bar z)`.
 
     Examples
     --------
@@ -114,7 +115,10 @@ xp.complex = complex
     domain=(0.5, 3.0),
 )  # fmt: skip
 def polar(abs: Any, angle: Any) -> Tensor:
-    """Complex numbers with these absolute values and angles.
+    r"""Complex numbers with these absolute values and angles.
+
+    Derivative: with :math:`z = r e^{\mathrm{i} \phi}`, :math:`\bar r = \operatorname{Re}(e^{-\mathrm{i} \phi} \bar z)`
+    and :math:`\bar \phi = \operatorname{Im}(z^* \bar z)`.
 
     Parameters
     ----------
@@ -234,7 +238,10 @@ def _as_complex_dtype(input: Any) -> Tensor:
     (ErrorSample(lambda: xp.view_as_real(np.ones(2)), RuntimeError, "only supported for complex tensors"),),
 )
 def view_as_real(input: Any) -> Bound:
-    """Real and imaginary parts along a new last dimension, as a view.
+    r"""Real and imaginary parts along a new last dimension, as a view.
+
+    Derivative: with :math:`Y_{ij} = [j = 0] \operatorname{Re}(x_i) + [j = 1] \operatorname{Im}(x_i)`,
+    :math:`\bar x_i = \bar Y_{i,0} + \mathrm{i} \bar Y_{i,1}`.
 
     Raises
     ------
@@ -271,7 +278,10 @@ def view_as_real(input: Any) -> Bound:
     ),
 )
 def view_as_complex(input: Any) -> Bound:
-    """Complex numbers whose real and imaginary parts stand along the last dimension, as a view.
+    r"""Complex numbers whose real and imaginary parts stand along the last dimension, as a view.
+
+    Derivative: with :math:`y_i = X_{i,0} + \mathrm{i} X_{i,1}`,
+    :math:`\bar X_{ij} = [j = 0] \operatorname{Re}(\bar y_i) + [j = 1] \operatorname{Im}(\bar y_i)`.
 
     Raises
     ------
@@ -321,6 +331,8 @@ def conj_physical(input: Any) -> Tensor:
 @composite((Sample(((2, 3),)),), lambda input: input)
 def resolve_conj(input: Any) -> Tensor:
     """Return the tensor itself: conjugates are computed at once here.
+
+    Derivative: as of `clone`.
 
     Examples
     --------

@@ -50,7 +50,9 @@ def square(input: Any) -> Tensor:
 @public(method=True, common=docs.UNARY)
 @composite((Sample(((2, 3),)),), np.positive)
 def positive(input: Any) -> Tensor:
-    """Return the tensor itself: what ``+x`` computes.
+    r"""Return the tensor itself: what ``+x`` computes.
+
+    Derivative: with :math:`y = x`, :math:`\bar x = \bar y`.
 
     Raises
     ------

@@ -102,7 +102,10 @@ def _check_cat(bound: Bound) -> None:
     ),
 )  # fmt: skip
 def cat(tensors: Sequence[Any], dim: int = 0) -> Bound:
-    """Join tensors along a dimension that they have.
+    r"""Join tensors along a dimension that they have.
+
+    Derivative: with :math:`z_i = x_i + y_{i-m}`, where x has m elements and a tensor is 0 outside of its own,
+    :math:`\bar x_i = \bar z_i` and :math:`\bar y_i = \bar z_{i+m}`.
 
     Parameters
     ----------
@@ -187,7 +190,10 @@ def _check_stack(bound: Bound) -> None:
     ),
 )  # fmt: skip
 def stack(tensors: Sequence[Any], dim: int = 0) -> Bound:
-    """Join tensors of one shape along a new dimension.
+    r"""Join tensors of one shape along a new dimension.
+
+    Derivative: with :math:`Z_{ij} = [i = 0] x_j + [i = 1] y_j`, :math:`\bar x_j = \bar Z_{0,j}` and
+    :math:`\bar y_j = \bar Z_{1,j}`.
 
     Parameters
     ----------

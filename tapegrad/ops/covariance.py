@@ -51,6 +51,8 @@ def _as_numpy(
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     r"""Covariances of variables, each of which is a row of observations.
 
+    Formula: :math:`C_{ij} = \sum_k (X_{ik} - m_i) (X_{jk} - m_j)^*/(n - 1)` with the means m of n observations.
+
     Parameters
     ----------
     input : Tensor or array, (m, n), (n,) or ()

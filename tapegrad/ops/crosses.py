@@ -162,6 +162,8 @@ def powers_of(x: Tensor, N: int | None, call: str) -> Tensor:  # PyTorch's name
 def vander(x: Any, N: int | None = None) -> Tensor:  # PyTorch's name
     """Vandermonde's matrices: the powers 0 to N - 1 of each element, in a row.
 
+    Formula: :math:`Y_{ij} = x_i^{j}`. Derivative: as of `pow`.
+
     Parameters
     ----------
     x : Tensor or array, (..., n)

@@ -223,7 +223,10 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Negative log-likelihood of sequences of classes, over all ways to align them with the steps.
+    r"""Negative log-likelihood of sequences of classes, over all ways to align them with the steps.
+
+    Formula: :math:`y = -\log \sum_\pi \prod_t p_{t,\pi_t}` over all sequences :math:`\pi` of classes, one for each
+    step, that give the target when repetitions and then blanks are left out.
 
     Parameters
     ----------

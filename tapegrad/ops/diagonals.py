@@ -54,7 +54,9 @@ def diagonal_part(x_shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -
     errors=(ErrorSample(lambda: xp.diagonal(np.ones((2, 2)), 0, 0, -2), RuntimeError, "cannot be identical 0, -2"),),
 )  # fmt: skip
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> dict[str, Any]:
-    """Diagonal of each matrix that two dimensions form, as a view.
+    r"""Diagonal of each matrix that two dimensions form, as a view.
+
+    Derivative: with :math:`y_i = X_{i,i+k}` and the offset k, :math:`\bar X_{ij} = [j = i + k] \bar y_i`.
 
     Parameters
     ----------

@@ -76,7 +76,10 @@ def _diff_of_numpy(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, appe
     call=lambda function, input, prepend=None, n=1, dim=-1: function(input, n, dim, prepend),
 )  # fmt: skip
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Differences of neighbours along a dimension: each element less the one before it.
+    r"""Differences of neighbours along a dimension: each element less the one before it.
+
+    Derivative: with :math:`y_i = x_{i+1} - x_i` for order 1; outside :math:`\bar y` is 0,
+    :math:`\bar x_i = \bar y_{i-1} - \bar y_i`.
 
     Parameters
     ----------
@@ -204,6 +207,8 @@ def gradient(
     input: Any, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
     """Slopes along dimensions, by differences of neighbours.
+
+    Formula: :math:`y_i = (x_{i+1} - x_{i-1})/(2h)` between the ends, for points that are h apart.
 
     Parameters
     ----------

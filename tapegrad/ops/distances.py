@@ -130,7 +130,7 @@ def _points(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     kinks=(),
 )
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """Distances between each row of a matrix and each of another.
+    r"""Distances between each row of a matrix and each of another.
 
     Parameters
     ----------
@@ -153,7 +153,8 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
 
     Notes
     -----
-    Derivative: unit vectors; 0 for points that are the same, as in PyTorch.
+    Formula: :math:`Z_{ij} = \|X_i - Y_j\|_p`. Derivative: as of `vector_norm`; 0 for points that are the same, as in
+    PyTorch.
 
     Examples
     --------
@@ -187,7 +188,9 @@ def _pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
     kinks=(),
 )
 def pdist(input: Any, p: float = 2.0) -> Tensor:
-    """Distances between each two rows of a matrix.
+    r"""Distances between each two rows of a matrix.
+
+    Formula: :math:`y_{(i,j)} = \|X_i - X_j\|_p` for i < j. Derivative: as of `vector_norm`.
 
     Parameters
     ----------
@@ -235,7 +238,9 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
     kinks=KINKS[2:4],
 )  # fmt: skip
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound.
+    r"""Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound.
+
+    Formula: :math:`Y_i = X_i \min(1, m/\|X_i\|_p)` with `maxnorm` m.
 
     Parameters
     ----------

@@ -56,7 +56,10 @@ def _scaled_mask(call: str, input: Any, p: float, inplace: bool, of_channels: bo
 @public(namespaces=(TOP, FUNCTIONAL), common=_ELEMENTS)
 @composite((Sample(((2, 3),), _SAME),), lambda input, training: input)
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Set elements to zero at random, and divide the others by the probability to stay, which keeps the mean.
+    r"""Set elements to zero at random, and divide the others by the probability to stay, which keeps the mean.
+
+    Derivative: with :math:`y_i = m_i x_i/(1 - p)` and a random mask m, which is 0 with the probability p,
+    :math:`\bar x_i = m_i \bar y_i/(1 - p)`.
 
     Notes
     -----
@@ -203,7 +206,10 @@ def _alpha(call: str, input: Any, p: float, training: bool, inplace: bool, of_ch
 @public(namespaces=(TOP, FUNCTIONAL), common=_ELEMENTS)
 @composite((Sample(((2, 3),)),), lambda input: input, real_only=True)
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Set elements to the lower limit of `selu` at random, and keep mean 0 and variance 1 by a scale and a shift.
+    r"""Set elements to the lower limit of `selu` at random, and keep mean 0 and variance 1 by a scale and a shift.
+
+    Derivative: with :math:`y_i = a (m_i x_i + (1 - m_i) c) + b`, a random mask m, the limit c, and the scale a and
+    shift b that keep mean and variance, :math:`\bar x_i = a m_i \bar y_i`.
 
     Notes
     -----

@@ -42,7 +42,9 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Rows of a table that indices choose.
+    r"""Rows of a table that indices choose.
+
+    Derivative: with :math:`Y_{ij} = W_{p_i,j}` and the indices p, :math:`\bar W_{kj} = \sum_i [p_i = k] \bar Y_{ij}`.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ def _position(name: str, choose: Callable[..., Any], which: str) -> Callable[...
         samples=_POSITION_SAMPLES,
         errors=(out_of_range(name),),
         real_only=True,
-        doc=f"Index of the first {which} element, or of the first nan, in the flat tensor or along a dimension.",
+        doc=f"Index of the first {which} element (see `a{name[3:]}`) or nan, in the flat tensor or along a dimension.",
         common=docs.POSITION,
     )
     def bind(input: Any, dim: int | None = None, keepdim: bool = False) -> Bound:
@@ -187,7 +187,8 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
     Notes
     -----
-    Derivative: that of `amax` without `dim`, of `maximum` with `other`; along a dimension, 1 at the index returned.
+    Derivative: of all elements as of `amax`; along a dimension that of the element that was chosen, as of `gather`; of
+    two tensors as of `maximum`.
 
     Examples
     --------
@@ -205,6 +206,9 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     """Return the smallest element; along a dimension, with its index; of two tensors, element by element.
 
     Arguments, result, errors and derivative are those of `max`.
+
+    Derivative: of all elements as of `amin`; along a dimension that of the element that was chosen, as of `gather`; of
+    two tensors as of `minimum`.
 
     Examples
     --------

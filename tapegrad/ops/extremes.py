@@ -110,7 +110,7 @@ def _prepare_nan(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable
     common=docs.UNARY,
 )
 def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Bound:
-    """Replace nan and infinities by numbers.
+    r"""Replace nan and infinities by numbers.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None
 
     Notes
     -----
-    Derivative: 1, and 0 where a number was replaced.
+    Derivative: with :math:`y = x` for finite elements, :math:`\bar x = \bar y`; 0 for the others.
 
     Examples
     --------

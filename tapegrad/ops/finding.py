@@ -110,7 +110,9 @@ def _isin_of_numpy(
 
 @public(functions=("isin",), adapter=_isin_of_numpy)
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Tell of each element whether it is among others.
+    r"""Tell of each element whether it is among others.
+
+    Formula: :math:`y_i = 1 - \prod_j [x_i \ne t_j]`.
 
     Parameters
     ----------
@@ -140,7 +142,9 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 @public(method=True, functions=("bincount",), adapter={"x": "input"})
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    """Count how often each number from 0 on is there.
+    r"""Count how often each number from 0 on is there.
+
+    Formula: :math:`y_k = \sum_i [x_i = k] w_i` with the weights w, which are 1 if none are given.
 
     Parameters
     ----------

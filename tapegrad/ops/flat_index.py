@@ -82,7 +82,7 @@ def take(input: Any, index: Any) -> Tensor:
 
     Notes
     -----
-    Derivative: 1 for each element as often as it is chosen.
+    Derivative: as of `index_select`.
 
     Examples
     --------
@@ -112,6 +112,8 @@ def _put(input: Any, source: Any, index: Any, accumulate: bool = False) -> Any:
 )  # fmt: skip
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor:
     """Copy with elements written at indices of the flat tensor.
+
+    Derivative: as of `scatter`; with ``accumulate=True`` as of `scatter_add`.
 
     Parameters
     ----------
@@ -216,7 +218,7 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
 
     Notes
     -----
-    Derivative: 1, but 0 for elements that are replaced; for the values the sum over where they stand.
+    Derivative: as of `scatter`; with ``accumulate=True`` as of `scatter_add`.
 
     Examples
     --------

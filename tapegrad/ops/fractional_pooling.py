@@ -204,7 +204,7 @@ def _pool_of(n: int) -> None:
         Sample((shape,), {"kernel_size": (2, 1, 1)[:n], "output_size": (1, 4, 3)[:n], "_random_samples": draws}),
     )
     doc = pool_doc(
-        name, n, f"Largest elements of windows that stand at random distances, of {('images', 'volumes')[n - 2]}.",
+        name, n, f"Largest elements of windows at random places, as of `max_pool{n}d`.",
         _PARAMETERS, _DERIVATIVE, 2, 3.0, [0.0, 1.0], ", output_size=1",
     )  # fmt: skip
     publish_composite(name, call, doc, samples, _oracle, call=first_of_several)

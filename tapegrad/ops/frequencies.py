@@ -16,7 +16,9 @@ from tapegrad.tensor import Tensor
 def fftfreq(
     n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
 ) -> Tensor:
-    """Frequencies of the elements of what `fft` returns.
+    r"""Frequencies of the elements of what `fft` returns.
+
+    Formula: :math:`f_k = ((k + \lfloor n/2 \rfloor) \bmod n - \lfloor n/2 \rfloor)/(n d)`.
 
     Parameters
     ----------
@@ -40,6 +42,8 @@ def rfftfreq(
     n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
 ) -> Tensor:
     """Frequencies of the elements of what `rfft` returns.
+
+    Formula: :math:`f_k = k/(n d)`.
 
     Parameters
     ----------

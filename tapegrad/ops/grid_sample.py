@@ -259,7 +259,7 @@ def _grids(shape: Shape, dtype: Any, rng: Any) -> np.ndarray:
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """Interpolate images or volumes at places that a grid says.
+    r"""Interpolate images or volumes at places that a grid says.
 
     Parameters
     ----------
@@ -283,8 +283,9 @@ def grid_sample(
 
     Notes
     -----
-    Derivative: by `input` the weights of its elements, by `grid` the slope of the interpolation: 0 for "nearest", and
-    outside of an image with a border. M. Jaderberg et al., "Spatial transformer networks" (2015).
+    Derivative: with :math:`y = \sum_{ij} a_i b_j X_{ij}`, where a and b are the weights of the interpolation at the
+    place of a result, :math:`\bar X_{ij} = a_i b_j \bar y`. For `grid` it is the slope of the interpolation: 0 for
+    "nearest", and outside of an image with a border. M. Jaderberg et al., "Spatial transformer networks" (2015).
 
     Examples
     --------

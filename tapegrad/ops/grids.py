@@ -83,6 +83,8 @@ def _grid(tensors: Sequence[Tensor], indexing: str, expands: bool = True) -> tup
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return coordinates of the points of a grid, as views: one tensor for each vector.
 
+    Derivative: as of `expand`.
+
     Parameters
     ----------
     *tensors : Tensor or array, (n,) or ()
@@ -141,6 +143,8 @@ def _check_vectors(tensors: Sequence[Tensor]) -> None:
 def cartesian_prod(*tensors: Any) -> Tensor:
     """Rows with one element of each vector, all that there are; of one vector itself.
 
+    Derivative: as of `index_select` for each column.
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -165,6 +169,8 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 )  # fmt: skip
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Rows with `r` elements of a vector, all that there are, in order.
+
+    Derivative: as of `index_select` for each column.
 
     Parameters
     ----------

@@ -51,7 +51,9 @@ def _check_bins(bins: int, dim: int) -> None:
 
 @public(method=True)
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Count the elements in bins of equal width.
+    r"""Count the elements in bins of equal width.
+
+    Formula: :math:`y_k = \sum_i [e_k \le x_i] [x_i < e_{k+1}]` with the edges e; the last bin has its upper edge too.
 
     Parameters
     ----------
@@ -107,7 +109,10 @@ def histogram(
     weight: Any = None,
     density: bool = False,
 ) -> Histogram:
-    """Count the elements between edges, or sum up their weights.
+    r"""Count the elements between edges, or sum up their weights.
+
+    Formula: :math:`y_k = \sum_i [e_k \le x_i] [x_i < e_{k+1}] w_i` with the edges e and the weights w; the last bin has
+    its upper edge too.
 
     Parameters
     ----------
@@ -150,7 +155,7 @@ def histogram(
 def histogramdd(
     input: Any, bins: Any, range: Sequence[float] | None = None, weight: Any = None, density: bool = False
 ) -> HistogramDD:
-    """Count points in the cells of a grid, or sum up their weights.
+    """Count points in the cells of a grid, or sum up their weights; see `histogram`.
 
     Parameters
     ----------

@@ -92,11 +92,11 @@ def _along(x: Any, dim: int) -> Any:
     lambda input, dim, index: np.take(input, index, dim),
 )
 def index_select(input: Any, dim: int, index: Any) -> Tensor:
-    """Slices at indices along a dimension.
+    r"""Slices at indices along a dimension.
 
     Notes
     -----
-    Derivative: 1 for each element as often as it is chosen.
+    Derivative: with :math:`y_i = x_{p_i}` and the indices p, :math:`\bar x_j = \sum_i [p_i = j] \bar y_i`.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def _added(input: Any, dim: int, index: Any, source: Any, alpha: float = 1) -> A
     call=lambda function, x, source, dim, index, **more: function(x, dim, index, source, **more),
 )
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Tensor:
-    """Copy to which slices of `source` are added at indices along a dimension; several may go to one place.
+    r"""Copy to which slices of `source` are added at indices along a dimension; several may go to one place.
 
     Parameters
     ----------
@@ -140,7 +140,8 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
 
     Notes
     -----
-    Derivative: 1 for the elements of `input`, `alpha` for those of `source`.
+    Derivative: with :math:`y_j = x_j + a \sum_i [p_i = j] s_i`, where a is `alpha`, :math:`\bar x_j = \bar y_j` and
+    :math:`\bar s_i = a \bar y_{p_i}`.
 
     Examples
     --------
@@ -177,7 +178,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
 
     Notes
     -----
-    Derivative: 0 for the elements that are replaced, and for those of `source` 1.
+    Derivative: as of `scatter`.
 
     Examples
     --------
@@ -200,7 +201,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
     call=lambda function, x, value, dim, index: function(x, dim, index, value),
 )
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
-    """Copy in which a number replaces the slices at indices along a dimension.
+    r"""Copy in which a number replaces the slices at indices along a dimension.
 
     Parameters
     ----------
@@ -208,7 +209,8 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
 
     Notes
     -----
-    Derivative: 0 for the elements that are replaced; for `value` the sum over them.
+    Derivative: with :math:`y_j = x_j \prod_i [p_i \ne j] + c (1 - \prod_i [p_i \ne j])` and the number c,
+    :math:`\bar x_j = \bar y_j \prod_i [p_i \ne j]`; that of `value` is the sum over the elements that it replaces.
 
     Examples
     --------

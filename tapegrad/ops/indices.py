@@ -113,6 +113,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
 def one_hot(input: Any, num_classes: int = -1) -> Tensor:
     """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension.
 
+    Formula: :math:`Y_{ij} = [x_i = j]`.
+
     Parameters
     ----------
     input : Tensor or array

@@ -33,7 +33,9 @@ def on_diagonal(x: Tensor, wrap: bool) -> tuple[np.ndarray, ...]:
 
 @public(namespaces=(), method=True)
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Write a number to the diagonal, in place; recorded where a gradient is wanted.
+    r"""Write a number to the diagonal, in place; recorded where a gradient is wanted.
+
+    Derivative: with :math:`Y_{ij} = [i = j] c + [i \ne j] X_{ij}`, :math:`\bar X_{ij} = [i \ne j] \bar Y_{ij}`.
 
     Parameters
     ----------

@@ -59,7 +59,10 @@ _SAMPLES = (
 @public(aliases=("trapz",), functions=("trapezoid",))
 @composite(_SAMPLES, lambda y, x=None, dim=-1: np.trapezoid(y, x, axis=dim))
 def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
-    """Integral along a dimension, by the trapezoidal rule.
+    r"""Integral along a dimension, by the trapezoidal rule.
+
+    Derivative: with :math:`z = \sum_{i, i < n-1} h (y_i + y_{i+1})/2` for points that are h apart,
+    :math:`\bar y_i = h \bar z - ([i = 0] + [i = n-1]) h \bar z/2`.
 
     Parameters
     ----------

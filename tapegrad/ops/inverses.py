@@ -98,6 +98,8 @@ def _with_info(call: str, function: Any, a: Tensor, check_errors: bool, shape: S
 def inv_ex(A: Any, *, check_errors: bool = False) -> InvEx:
     """Inverses of square matrices, and whether there are any.
 
+    Derivative: as of `tapegrad.linalg.inv`.
+
     Parameters
     ----------
     A : Tensor or array, (..., n, n)
@@ -170,6 +172,8 @@ def _reshaped(shape: tuple[int, ...], dtype: Any, rng: np.random.Generator) -> n
 def tensorinv(A: Any, ind: int = 2) -> Tensor:
     """Inverse of a tensor as a function of tensors by `tensordot`.
 
+    Derivative: as of `tapegrad.linalg.inv` of the matrix that the dimensions form.
+
     Parameters
     ----------
     A : Tensor or array
@@ -212,6 +216,8 @@ def _tensorsolve_as_numpy(a: Any, b: Any, axes: Any = None) -> Any:
 )  # fmt: skip
 def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Tensor:
     """Solution of ``tensordot(A, X, X.ndim) = B``.
+
+    Derivative: as of `tapegrad.linalg.solve` of the matrix that the dimensions form.
 
     Parameters
     ----------

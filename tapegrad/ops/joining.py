@@ -71,6 +71,8 @@ def _at_least(call: str, tensors: Sequence[Any], shape_of: Callable[[Shape], Sha
 def atleast_1d(*tensors: Any) -> Any:
     """Return tensors as views with at least one dimension: one tensor, or a tuple if there are several.
 
+    Derivative: as of `reshape`.
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -255,7 +257,10 @@ def _call_blocks(tensors: Sequence[Any]) -> Bound:
 
 @public(of=_call_blocks)
 def block_diag(*tensors: Any) -> Tensor:
-    """Matrix that has matrices as blocks on its diagonal, and zeros elsewhere.
+    r"""Matrix that has matrices as blocks on its diagonal, and zeros elsewhere.
+
+    Derivative: with :math:`Z_{ij} = X_{ij} + Y_{i-p,j-q}`, where X is a (p, q) matrix and a matrix is 0 outside of its
+    elements, :math:`\bar X_{ij} = \bar Z_{ij}` and :math:`\bar Y_{ij} = \bar Z_{i+p,j+q}`.
 
     Parameters
     ----------

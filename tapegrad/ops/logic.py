@@ -63,16 +63,36 @@ def _bitwise(
 
 
 _TOO = public(method=True, inplace=True)
-bitwise_and = _TOO(_bitwise("bitwise_and", np.bitwise_and, "1 where both are", "[ 8, 10]"))
-bitwise_or = _TOO(_bitwise("bitwise_or", np.bitwise_or, "1 where one of the two is", "[14, 10]"))
-bitwise_xor = _TOO(_bitwise("bitwise_xor", np.bitwise_xor, "1 where the two differ", "[6, 0]"))
-gcd = _TOO(_bitwise("gcd", np.gcd, "", "[ 2, 10]", "iu", "Greatest common divisor of integers, which is not negative."))
-lcm = _TOO(_bitwise("lcm", np.lcm, "", "[60, 10]", "iu", "Least common multiple of integers, which is not negative."))
+bitwise_and = _TOO(
+    _bitwise("bitwise_and", np.bitwise_and, r"1 where both are, :math:`z = \sum_k 2^k x_k y_k`", "[ 8, 10]")
+)
+bitwise_or = _TOO(
+    _bitwise("bitwise_or", np.bitwise_or, r"1 where one is, :math:`z = \sum_k 2^k (x_k + y_k - x_k y_k)`", "[14, 10]")
+)
+bitwise_xor = _TOO(
+    _bitwise("bitwise_xor", np.bitwise_xor, r"1 where they differ, :math:`z = \sum_k 2^k [x_k \ne y_k]`", "[6, 0]")
+)
+gcd = _TOO(_bitwise("gcd", np.gcd, "", "[ 2, 10]", "iu", r"Greatest common divisor, :math:`z = \gcd(x, y) \ge 0`."))
+lcm = _TOO(_bitwise("lcm", np.lcm, "", "[60, 10]", "iu", r"Least common multiple, :math:`z = |x y| / \gcd(x, y)`."))
 bitwise_left_shift = public(method=True, inplace=True, ufuncs=("left_shift",))(
-    _bitwise("bitwise_left_shift", np.left_shift, "", "[12288, 10240]", "iu", "Integers times powers of two.")
+    _bitwise(
+        "bitwise_left_shift",
+        np.left_shift,
+        "",
+        "[12288, 10240]",
+        "iu",
+        "Integers times powers of two, :math:`z = x 2^{y}`.",
+    )
 )
 bitwise_right_shift = public(method=True, inplace=True, ufuncs=("right_shift",))(
-    _bitwise("bitwise_right_shift", np.right_shift, "", "[0, 0]", "iu", "Integers by powers of two, rounded down.")
+    _bitwise(
+        "bitwise_right_shift",
+        np.right_shift,
+        "",
+        "[0, 0]",
+        "iu",
+        r"Integers by powers of two, :math:`z = \lfloor x / 2^{y} \rfloor`.",
+    )
 )
 
 
@@ -88,6 +108,8 @@ del op_table["bitwise_not"]
 @public(method=True, inplace=True, ufuncs=("invert",))
 def bitwise_not(input: Any) -> Tensor:
     """Invert integers bit by bit, or truth values.
+
+    Formula: :math:`y = -1 - x` of integers.
 
     Parameters
     ----------
@@ -122,7 +144,9 @@ def _check_tolerances(rtol: float, atol: float) -> None:
 
 @public(method=True)
 def equal(input: Any, other: Any) -> bool:
-    """Whether two tensors have the same shape and the same elements.
+    r"""Whether two tensors have the same shape and the same elements.
+
+    Formula: :math:`y = \prod_i [x_i = z_i]`.
 
     Parameters
     ----------
@@ -147,6 +171,8 @@ def equal(input: Any, other: Any) -> bool:
 @public(method=True)
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``.
+
+    Formula: the product of what `isclose` returns.
 
     Parameters
     ----------
@@ -176,7 +202,9 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 
 @public(method=True, common=docs.BINARY)
 def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Whether elements are equal within ``atol + rtol * abs(other)``.
+    r"""Whether elements are equal within ``atol + rtol * abs(other)``.
+
+    Formula: :math:`y_i = [\left|x_i - z_i\right| \le a + r \left|z_i\right|]` with `atol` a and `rtol` r.
 
     Parameters
     ----------

@@ -57,6 +57,8 @@ def _in_subspace(a: Tensor, q: int, niter: int) -> SVD:
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> SVD:
     """Leading singular values and vectors of matrices, of about a rank.
 
+    Derivative: as of `tapegrad.linalg.svd`.
+
     Parameters
     ----------
     A : Tensor or array, (..., m, n)
@@ -91,6 +93,8 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 )  # fmt: skip
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> SVD:
     """Principal components of rows, by `svd_lowrank`.
+
+    Derivative: as of `tapegrad.linalg.svd`.
 
     Parameters
     ----------

@@ -34,7 +34,10 @@ def without_pivots(function: Any, packed: Any, *operands: Any, **attrs: Any) -> 
     call=lambda function, packed: without_pivots(function, packed)[1][:, :2],
 )
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> LU:
-    """Return the factors of a decomposition that are packed into one matrix, as by `lu_factor`.
+    r"""Return the factors of a decomposition that are packed into one matrix, as by `lu_factor`.
+
+    Derivative: with :math:`A = L + U - I` as one matrix,
+    :math:`\bar A = \mathrm{stril}(\bar L) + \mathrm{triu}(\bar U)`.
 
     Parameters
     ----------

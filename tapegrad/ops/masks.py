@@ -66,7 +66,7 @@ def _flattened(call: str, x: Tensor, mask: Tensor) -> tuple[Tensor, np.ndarray, 
     call=lambda function, x, value, mask: function(x, mask, value),
 )
 def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
-    """Copy in which a number stands where a mask is true.
+    r"""Copy in which a number stands where a mask is true.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
 
     Notes
     -----
-    Derivative: 0 where the mask is true, else 1; for `value` the sum over the elements where it is true.
+    Derivative: with :math:`y_i = m_i c + (1 - m_i) x_i`, the mask m and the number c,
+    :math:`\bar x_i = (1 - m_i) \bar y_i`; that of the number is the sum over the elements where m is 1.
 
     Examples
     --------
@@ -90,7 +91,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
 @public()
 @composite((Sample(((2, 3), ())),), lambda input, value: np.full_like(input, value))
 def fill(input: Any, value: Any) -> Tensor:
-    """Copy in which all elements are one number.
+    r"""Copy in which all elements are one number.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def fill(input: Any, value: Any) -> Tensor:
 
     Notes
     -----
-    Derivative: 0; for `value` the number of elements.
+    Derivative: with :math:`y_i = c`, :math:`\bar x_i = 0`; :math:`\bar c = \sum_i \bar y_i`.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def masked_select(input: Any, mask: Any) -> Tensor:
 
     Notes
     -----
-    Derivative: 1 for the elements that are chosen.
+    Derivative: as of `index_select` at the places where the mask is true.
 
     Examples
     --------
@@ -164,7 +165,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
 
     Notes
     -----
-    Derivative: 0 where the mask is true, else 1; for the elements of `source` that were used 1.
+    Derivative: as of `scatter` at the places where the mask is true.
 
     Examples
     --------

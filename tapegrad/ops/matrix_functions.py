@@ -271,7 +271,9 @@ def _power_as_numpy(a: Any, n: int) -> Any:
     kinks=(invertible,),
 )
 def matrix_power(A: Any, n: int) -> Tensor:
-    """Powers of square matrices, by products of squares.
+    r"""Powers of square matrices, by products of squares.
+
+    Formula: :math:`Y = A A \cdots A` with n factors; for negative n of the inverse. Derivative: as of `matmul`.
 
     Parameters
     ----------

@@ -60,7 +60,11 @@ def matrix_norm(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Norms of matrices.
+    r"""Norms of matrices.
+
+    Formula: :math:`y = \sqrt{\mathrm{tr}\, A^H A}` for "fro", the sum of the singular values for "nuc", the largest or
+    smallest one for 2 and -2, the largest or smallest sum of :math:`|A_{ij}|` over a column for 1 and -1, over a row
+    for inf and -inf.
 
     Parameters
     ----------
@@ -192,7 +196,10 @@ def norm(
     kinks=KINKS[2:4],
 )
 def dist(input: Any, other: Any, p: float = 2) -> Tensor:
-    """Norm of the difference of two tensors.
+    r"""Norm of the difference of two tensors.
+
+    Derivative: with :math:`y = (\sum_i \left|x_i - z_i\right|^{p})^{1/p}`,
+    :math:`\bar x_i = \bar y \operatorname{sgn}(x_i - z_i) \left|x_i - z_i\right|^{p-1} y^{1-p}`.
 
     Parameters
     ----------
@@ -230,7 +237,9 @@ def _condition(A: Any, p: Any = None) -> Any:
     _condition, kinks=(),
 )  # fmt: skip
 def cond(A: Any, p: float | str | None = None) -> Tensor:
-    """Condition numbers of matrices: the norm, times that of the inverse.
+    r"""Condition numbers of matrices: the norm, times that of the inverse.
+
+    Formula: :math:`y = \|A\|\, \|A^{-1}\|`. Derivative: as of `matrix_norm` and `inv`.
 
     Parameters
     ----------

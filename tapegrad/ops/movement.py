@@ -93,7 +93,9 @@ def reshaping(
     ),
 )
 def reshape(input: Tensor, shape: int | Sequence[int], *rest: int, order: str = "C") -> dict[str, Any] | Tensor:
-    """Give the elements, in their order, another shape; a view if that is possible, else a copy.
+    r"""Give the elements, in their order, another shape; a view if that is possible, else a copy.
+
+    Derivative: with the elements numbered in their order, :math:`y_k = x_k` and :math:`\bar x_k = \bar y_k`.
 
     Parameters
     ----------
@@ -136,6 +138,8 @@ def _reversed(x: Any) -> Tensor:
 @composite((Sample(((2, 3),), {"size": (3, -1)}),), lambda input, size: input.reshape(size))
 def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Give the elements another shape without copying them.
+
+    Derivative: as of `reshape`.
 
     Parameters
     ----------
@@ -229,6 +233,8 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
 def flatten(input: Tensor, start_dim: int | str = 0, end_dim: int = -1, order: str = "C") -> dict[str, Any] | Tensor:
     """Join neighbouring dimensions into one.
 
+    Derivative: as of `reshape`.
+
     Parameters
     ----------
     start_dim, end_dim : int
@@ -278,6 +284,8 @@ def flatten(input: Tensor, start_dim: int | str = 0, end_dim: int = -1, order: s
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
     """Give one dimension another shape, as a view.
 
+    Derivative: as of `reshape`.
+
     Parameters
     ----------
     dim : int
@@ -318,6 +326,8 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
 @composite((Sample(((),)), Sample(((2, 3),))), np.ravel)
 def ravel(input: Any, order: str = "C") -> Tensor:
     """Join all dimensions into one; a view if that is possible.
+
+    Derivative: as of `reshape`.
 
     Parameters
     ----------

@@ -27,17 +27,28 @@ def _predicate(name: str, forward: Callable[..., Any], doc: str, real_only: bool
     )  # fmt: skip
 
 
-isnan = _predicate("isnan", np.isnan, "Whether an element is nan.")
-isinf = _predicate("isinf", np.isinf, "Whether an element is infinite.")
-isfinite = _predicate("isfinite", np.isfinite, "Whether an element is neither nan nor infinite.")
-isposinf = _predicate("isposinf", np.isposinf, "Whether an element is plus infinity.", real_only=True)
-isneginf = _predicate("isneginf", np.isneginf, "Whether an element is minus infinity.", real_only=True)
-isreal = _predicate("isreal", np.isreal, "Whether an element has no imaginary part.")
-signbit = _predicate("signbit", np.signbit, "Whether the sign bit is set, as of -0.0.", real_only=True)
+isnan = _predicate("isnan", np.isnan, r"Whether an element is nan, :math:`y = [x \ne x]`.")
+isinf = _predicate("isinf", np.isinf, r"Whether an element is infinite, :math:`y = [\left|x\right| = \infty]`.")
+isfinite = _predicate("isfinite", np.isfinite, r"Whether an element is finite, :math:`y = [\left|x\right| < \infty]`.")
+isposinf = _predicate(
+    "isposinf", np.isposinf, r"Whether an element is plus infinity, :math:`y = [x = \infty]`.", real_only=True
+)
+isneginf = _predicate(
+    "isneginf", np.isneginf, r"Whether an element is minus infinity, :math:`y = [x = -\infty]`.", real_only=True
+)
+isreal = _predicate(
+    "isreal", np.isreal, r"Whether an element has no imaginary part, :math:`y = [\operatorname{Im}(x) = 0]`."
+)
+signbit = _predicate(
+    "signbit",
+    np.signbit,
+    r"Whether the sign bit is set, :math:`y = [\operatorname{copysign}(1, x) < 0]`.",
+    real_only=True,
+)
 
 logical_xor = binary(
     "logical_xor", np.logical_xor, (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE),
-    doc="Whether one of the two is nonzero, and the other is not.", oracle=np.logical_xor,
+    doc=r"Whether just one of the two is nonzero, :math:`z = [[x = 0] \ne [y = 0]]`.", oracle=np.logical_xor,
     check_dtypes=no_numbers("logical_xor", "input", "other"),
     names=Names(method=True, inplace=True, ufuncs=("logical_xor",)),
 )  # fmt: skip

@@ -250,6 +250,8 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Vandermonde's matrix: powers of each element in a row, from N - 1 down to 0.
 
+    Formula: :math:`Y_{ij} = x_i^{N-1-j}`. Derivative: as of `pow`.
+
     Parameters
     ----------
     x : Tensor or array, (n,)

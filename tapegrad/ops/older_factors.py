@@ -187,7 +187,9 @@ def _rank_of_numpy(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: An
 def matrix_rank(
     A: Any, tol: float | None = None, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
 ) -> Tensor:
-    """Ranks of matrices: how many singular values are larger than a tolerance. There is no gradient.
+    r"""Ranks of matrices: how many singular values are larger than a tolerance. There is no gradient.
+
+    Formula: :math:`r = \sum_i [s_i > t]` with the singular values s and the tolerance t.
 
     Parameters
     ----------

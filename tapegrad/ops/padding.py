@@ -121,7 +121,7 @@ def _oracle(x: np.ndarray, pad: Sequence[int], value: Any = 0) -> np.ndarray:
     common=docs.MOVEMENT,
 )
 def constant_pad_nd(input: Any, pad: Sequence[int], value: float = 0) -> Bound:
-    """Add a number at the ends of dimensions; negative lengths take elements away.
+    r"""Add a number at the ends of dimensions; negative lengths take elements away.
 
     Parameters
     ----------
@@ -136,7 +136,8 @@ def constant_pad_nd(input: Any, pad: Sequence[int], value: float = 0) -> Bound:
 
     Notes
     -----
-    Derivative: the cotangent without what was added.
+    Derivative: with :math:`y_i = x_{i-p} + [i < p] c + [i \ge p + m] c`, where p is added at the beginning, x has m
+    elements, and is 0 outside, :math:`\bar x_i = \bar y_{i+p}`.
 
     Examples
     --------
@@ -200,6 +201,9 @@ def _pad_oracle(input: np.ndarray, pad: Sequence[int], mode: str = "constant", v
 )
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Add elements at the ends of dimensions; negative lengths take elements away.
+
+    Derivative: of the mode "constant" as of `constant_pad_nd`; of the others as of `index_select`, by which they choose
+    elements.
 
     Parameters
     ----------

@@ -41,7 +41,9 @@ from tapegrad.tensor import Tensor
     ),
 )  # fmt: skip
 def permute(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]:
-    """Put the dimensions into another order, as a view.
+    r"""Put the dimensions into another order, as a view.
+
+    Derivative: with :math:`Y_{jki} = X_{ijk}`, as for ``dims=(1, 2, 0)``, :math:`\bar X_{ijk} = \bar Y_{jki}`.
 
     Parameters
     ----------
@@ -83,7 +85,9 @@ def _transpose_method(input: Any, dim0: Any = None, dim1: int | None = None, *re
     lambda input, dim0, dim1: np.swapaxes(input, dim0, dim1),
 )
 def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view.
+    r"""Swap two dimensions, as a view.
+
+    Derivative: with :math:`Y_{ij} = X_{ji}`, :math:`\bar X_{ij} = \bar Y_{ji}`.
 
     Parameters
     ----------
@@ -144,6 +148,8 @@ _call_transpose = connect(
 def t(input: Any) -> Tensor:
     """Transpose a matrix, as a view; fewer dimensions stay as they are.
 
+    Derivative: as of `transpose`.
+
     Raises
     ------
     RuntimeError
@@ -201,6 +207,8 @@ _call_movedim = connect(op_table["permute"], 2, MAKES_VIEWS, name="movedim", bin
 )
 def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Move dimensions to other positions, as a view; the others keep their order.
+
+    Derivative: as of `permute`.
 
     Parameters
     ----------
@@ -274,6 +282,8 @@ _BATCH_SAMPLES = (*_MATRIX_SAMPLES, Sample(((4, 2, 3),)))
 def T(input: Any) -> Tensor:
     """Dimensions in reverse order, as a view; with a warning unless there are two, as in PyTorch.
 
+    Derivative: as of `transpose`.
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -290,6 +300,8 @@ def T(input: Any) -> Tensor:
 def mT(input: Any) -> Tensor:
     """Matrices, transposed, as a view.
 
+    Derivative: as of `transpose`.
+
     Examples
     --------
     >>> import tapegrad as tg
@@ -303,6 +315,8 @@ def mT(input: Any) -> Tensor:
 @composite(_MATRIX_SAMPLES, lambda input: input.conj().T)
 def H(input: Any) -> Tensor:
     """Conjugate of a matrix, transposed.
+
+    Derivative: as of `adjoint`.
 
     Examples
     --------
@@ -319,7 +333,9 @@ def H(input: Any) -> Tensor:
 @public(namespaces=(), attribute=True)
 @composite(_BATCH_SAMPLES, lambda input: np.swapaxes(input.conj(), -2, -1))
 def mH(input: Any) -> Tensor:
-    """Conjugates of matrices, transposed.
+    r"""Conjugates of matrices, transposed.
+
+    Derivative: with :math:`Y_{ij} = X_{ji}^*`, :math:`\bar X_{ij} = \bar Y_{ji}^*`.
 
     Examples
     --------

@@ -26,10 +26,12 @@ First = Callable[[Any], Any]
 Next = Callable[[Any, int, Any, Any], Any]
 
 
-def _polynomial(name: str, kind: str, oracle: Callable[..., Any], first: First, following: Next) -> None:
+def _polynomial(
+    name: str, kind: str, formulas: tuple[str, str], oracle: Callable[..., Any], first: First, following: Next
+) -> None:
     """Make a family of polynomials public, and, of Chebyshev's, the shifted one: at 2x - 1."""
 
-    def family(name: str, kind: str, point_of: Callable[[Any], Any]) -> None:
+    def family(name: str, kind: str, u: str, point_of: Callable[[Any], Any]) -> None:
         def polynomial(input: Any, n: Any) -> Tensor:
             x, degrees = as_operand(input, name, "input", 1), np.trunc(values_of(n, name, "n", 2))
             if not x._layout.floating:
@@ -46,17 +48,21 @@ def _polynomial(name: str, kind: str, oracle: Callable[..., Any], first: First, 
             return np.asarray(oracle(n, point_of(input)), input.dtype)
 
         polynomial.__name__ = polynomial.__qualname__ = name
-        polynomial.__doc__ = _DOC.format(kind=kind, name=name, value=float(oracle(2, point_of(0.25))))
+        polynomial.__doc__ = _DOC.format(
+            kind=kind, name=name, u=u, first=formulas[0], next=formulas[1], value=float(oracle(2, point_of(0.25)))
+        )
         samples = tuple([Sample(((2, 3),), {"n": degree}) for degree in (0, 1, 4, np.array([2, 0, 3]))])
         made = composite(samples, by_numpy, real_only=True)(polynomial)
         register(name, made, _ONLY)
 
-    family(name, kind, lambda x: x)
+    family(name, kind, "x", lambda x: x)
     if following is _chebyshev:
-        family(f"shifted_{name}", f"Shifted {kind[0].lower()}{kind[1:]}", lambda x: 2 * x - 1)
+        family(f"shifted_{name}", f"Shifted {kind}", "2 x - 1", lambda x: 2 * x - 1)
 
 
 _DOC: Final = """{kind} at `input`.
+
+    With :math:`u = {u}`, :math:`p_0 = 1` and :math:`p_1 = {first}`, :math:`p_{{k+1}} = {next}`.
 
     Parameters
     ----------
@@ -91,25 +97,40 @@ def _of_angle(function: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 _KIND: Final = "Chebyshev polynomials of the {} kind"
-_polynomial("chebyshev_polynomial_t", _KIND.format("first"), scipy_function("eval_chebyt"), lambda x: x, _chebyshev)
+_CHEBYSHEV: Final = "2 u p_k - p_{k-1}"
 _polynomial(
-    "chebyshev_polynomial_u", _KIND.format("second"), scipy_function("eval_chebyu"), lambda x: 2 * x, _chebyshev
-)
-_polynomial("chebyshev_polynomial_v", _KIND.format("third"), _of_angle(np.cos), lambda x: 2 * x - 1, _chebyshev)
-_polynomial("chebyshev_polynomial_w", _KIND.format("fourth"), _of_angle(np.sin), lambda x: 2 * x + 1, _chebyshev)
+    "chebyshev_polynomial_t", _KIND.format("first"), ("u", _CHEBYSHEV), scipy_function("eval_chebyt"), lambda x: x,
+    _chebyshev,
+)  # fmt: skip
 _polynomial(
-    "hermite_polynomial_h", "Hermite polynomials of physicists", scipy_function("eval_hermite"), lambda x: 2 * x,
+    "chebyshev_polynomial_u", _KIND.format("second"), ("2 u", _CHEBYSHEV), scipy_function("eval_chebyu"),
+    lambda x: 2 * x, _chebyshev,
+)  # fmt: skip
+_polynomial(
+    "chebyshev_polynomial_v", _KIND.format("third"), ("2 u - 1", _CHEBYSHEV), _of_angle(np.cos), lambda x: 2 * x - 1,
+    _chebyshev,
+)  # fmt: skip
+_polynomial(
+    "chebyshev_polynomial_w", _KIND.format("fourth"), ("2 u + 1", _CHEBYSHEV), _of_angle(np.sin), lambda x: 2 * x + 1,
+    _chebyshev,
+)  # fmt: skip
+_polynomial(
+    "hermite_polynomial_h", "Hermite polynomials of physicists", ("2 u", "2 u p_k - 2 k p_{k-1}"),
+    scipy_function("eval_hermite"), lambda x: 2 * x,
     lambda x, k, p, before: 2 * x * p - 2 * k * before,
 )  # fmt: skip
 _polynomial(
-    "hermite_polynomial_he", "Hermite polynomials of probabilists", scipy_function("eval_hermitenorm"), lambda x: x,
+    "hermite_polynomial_he", "Hermite polynomials of probabilists", ("u", "u p_k - k p_{k-1}"),
+    scipy_function("eval_hermitenorm"), lambda x: x,
     lambda x, k, p, before: x * p - k * before,
 )  # fmt: skip
 _polynomial(
-    "laguerre_polynomial_l", "Laguerre polynomials", scipy_function("eval_laguerre"), lambda x: 1 - x,
+    "laguerre_polynomial_l", "Laguerre polynomials", ("1 - u", "((2 k + 1 - u) p_k - k p_{k-1})/(k + 1)"),
+    scipy_function("eval_laguerre"), lambda x: 1 - x,
     lambda x, k, p, before: ((2 * k + 1 - x) * p - k * before) / (k + 1),
 )  # fmt: skip
 _polynomial(
-    "legendre_polynomial_p", "Legendre polynomials", scipy_function("eval_legendre"), lambda x: x,
+    "legendre_polynomial_p", "Legendre polynomials", ("u", "((2 k + 1) u p_k - k p_{k-1})/(k + 1)"),
+    scipy_function("eval_legendre"), lambda x: x,
     lambda x, k, p, before: ((2 * k + 1) * x * p - k * before) / (k + 1),
 )  # fmt: skip

@@ -29,7 +29,9 @@ def _argsort_of_numpy(
 
 @public(method=True, functions=("argsort",), adapter=_argsort_of_numpy)
 def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
-    """Return the indices that sort the elements along a dimension; equal ones keep their order.
+    r"""Return the indices that sort the elements along a dimension; equal ones keep their order.
+
+    Formula: :math:`x_{p_0} \le x_{p_1} \le \ldots` for the indices p; there is no gradient.
 
     Parameters
     ----------
@@ -99,7 +101,9 @@ def searchsorted(
     side: str | None = None,
     sorter: Any = None,
 ) -> Tensor:
-    """Places at which values would be inserted into sorted lines so that these stay sorted.
+    r"""Places at which values would be inserted into sorted lines so that these stay sorted.
+
+    Formula: :math:`p_i = \sum_j [s_j < v_i]` for sorted s; :math:`\le` for ``right=True``.
 
     Parameters
     ----------
@@ -193,7 +197,9 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 
 @public(method=True)
 def count_nonzero(input: Any, dim: Any = None) -> Tensor:
-    """How many elements are not zero.
+    r"""How many elements are not zero.
+
+    Formula: :math:`y = \sum_i [x_i \ne 0]`.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def vdot(input: Any, other: Any) -> Tensor:
 @public(method=True, functions=("inner",))
 @composite((Sample(((2, 3), (4, 3))), Sample(((3,), (2, 2, 3))), Sample(((), (2, 3)))), np.inner)
 def inner(input: Any, other: Any) -> Tensor:
-    """Products of each vector along the last dimension of one tensor with each of another.
+    """Products of each vector along the last dimension of one tensor with each of another; see `matmul`.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def inner(input: Any, other: Any) -> Tensor:
 @public(method=True, functions=("kron",))
 @composite((Sample(((2, 3), (3, 2))), Sample(((2,), (2, 2))), Sample(((), (3,)))), np.kron)
 def kron(input: Any, other: Any) -> Tensor:
-    """Kronecker product: in place of each element of one tensor, that element times another tensor.
+    r"""Kronecker product: :math:`Z_{ij} = X_{\lfloor i/p \rfloor, \lfloor j/q \rfloor} Y_{i \bmod p, j \bmod q}`.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _tensordot_as_numpy(a: Any, b: Any, axes: Any = 2) -> Any:
     lambda a, b, dims=2: np.tensordot(a, b, dims),
 )
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
-    """Sum products of elements over pairs of dimensions.
+    """Sum products of elements over pairs of dimensions; see `einsum`.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def _vecdot_as_numpy(x1: Any, x2: Any, axis: int = -1) -> Any:
     lambda x, y, dim=-1: np.sum(x.conj() * y, axis=dim),
 )
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
-    """Products of vectors along a dimension; those of `x` are conjugated.
+    """Products of vectors along a dimension; those of `x` are conjugated, as in `vdot`.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
     call=lambda function, *tensors: function(tensors),
 )
 def multi_dot(tensors: Sequence[Any]) -> Tensor:
-    """Product of several matrices, in the order that takes the fewest multiplications.
+    """Product of several matrices, in the order that takes the fewest multiplications; see `matmul`.
 
     Parameters
     ----------

@@ -294,6 +294,8 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
     Arguments, result, errors and derivative are those of `median`; nan if all elements are.
 
+    Derivative: as of `median`.
+
     Examples
     --------
     >>> import tapegrad as tg

@@ -185,8 +185,8 @@ def _truth(name: str, function: np.ufunc, doc: str) -> Reduction:
 
 
 any = _truth(
-    "any", np.logical_or, "Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."
+    "any", np.logical_or, r"Whether an element is nonzero, :math:`y = 1 - \prod_i [x_i = 0]`; of uint8 in uint8."
 )
 all = _truth(
-    "all", np.logical_and, "Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."
+    "all", np.logical_and, r"Whether all elements are nonzero, :math:`y = \prod_i [x_i \ne 0]`; of uint8 in uint8."
 )

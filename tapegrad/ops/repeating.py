@@ -78,7 +78,7 @@ def _tiled(shape: Shape, repeats: Shape) -> dict[str, Any]:
     ),
 )  # fmt: skip
 def repeat(input: Tensor, repeats: int | Sequence[int], *rest: int) -> dict[str, Any]:
-    """Repeat the tensor along each dimension, in a copy. NumPy's function of this name is `repeat_interleave`.
+    r"""Repeat the tensor along each dimension, in a copy. NumPy's function of this name is `repeat_interleave`.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def repeat(input: Tensor, repeats: int | Sequence[int], *rest: int) -> dict[str,
 
     Notes
     -----
-    Derivative: cotangents are summed over the repetitions.
+    Derivative: with :math:`y_i = x_{i \bmod m}` for m elements, :math:`\bar x_i = \sum_j [j \bmod m = i] \bar y_j`.
 
     Examples
     --------
@@ -126,6 +126,8 @@ _call_tile = connect(op_table["repeat"], 5, name="tile", bind=_bind_tile)
 )
 def tile(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
     """Repeat the tensor along dimensions, in a copy.
+
+    Derivative: as of `Tensor.repeat`.
 
     Parameters
     ----------
@@ -193,7 +195,10 @@ def _places(repeats: np.ndarray, length: int) -> np.ndarray:
 def repeat_interleave(
     input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Repeat each element along a dimension, in a copy.
+    r"""Repeat each element along a dimension, in a copy.
+
+    Derivative: with :math:`y_i = x_{\lfloor i/r \rfloor}`, where r is `repeats`,
+    :math:`\bar x_i = \sum_j [\lfloor j/r \rfloor = i] \bar y_j`.
 
     Parameters
     ----------

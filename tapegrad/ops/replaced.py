@@ -59,7 +59,10 @@ _call_select_scatter = connect(strided_put_op, 2, name="select_scatter", bind=_b
     lambda input, src, dim, index: _with_part(input, src, (..., index) if dim else index),
 )
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
-    """Copy with one index of a dimension replaced; see `select`.
+    r"""Copy with one index of a dimension replaced; see `select`.
+
+    Derivative: with :math:`Y_{ij} = [i \ne k] X_{ij} + [i = k] s_j`, where k is `index` and s is `src`,
+    :math:`\bar X_{ij} = [i \ne k] \bar Y_{ij}` and :math:`\bar s_j = \bar Y_{kj}`.
 
     Parameters
     ----------
@@ -114,6 +117,8 @@ def slice_scatter(
 ) -> Tensor:
     """Copy with a slice of a dimension replaced.
 
+    Derivative: as of `scatter`.
+
     Parameters
     ----------
     src : Tensor or array
@@ -153,6 +158,8 @@ _call_diagonal_scatter = connect(strided_put_op, 3, name="diagonal_scatter", bin
 )
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Copy with the diagonal of each matrix replaced; see `diagonal`.
+
+    Derivative: as of `scatter`.
 
     Parameters
     ----------
@@ -197,6 +204,8 @@ def as_strided_scatter(
     input: Any, src: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """Copy with the elements replaced that `as_strided` would show.
+
+    Derivative: as of `scatter`.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ _to_integers: Final = forward_for(np.rint, None, False)
     common=docs.UNARY,
 )
 def round(input: Any, decimals: int | None = None) -> Bound:
-    """Round to the nearest integer, halves to the even one; integers stay as they are.
+    r"""Round to the nearest integer, halves to the even one; integers stay as they are.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def round(input: Any, decimals: int | None = None) -> Bound:
 
     Notes
     -----
-    Derivative: 0.
+    Derivative: with :math:`y = 10^{-d} \operatorname{round}(10^{d} x)`, where d is `decimals`, :math:`\bar x = 0`.
 
     Examples
     --------

@@ -60,7 +60,9 @@ def _affine_by_numpy(theta: Any, size: Any, align_corners: bool | None = None) -
     _affine_by_numpy, real_only=True,
 )  # fmt: skip
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Return the grid of `grid_sample` by which images are moved, turned and scaled.
+    r"""Return the grid of `grid_sample` by which images are moved, turned and scaled.
+
+    Derivative: with :math:`G = P \theta^T`, where a row of P is (x, y, 1) of a place, :math:`\bar \theta = \bar G^T P`.
 
     Parameters
     ----------

@@ -104,7 +104,9 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
 @public(common=docs.BINARY)
 @composite((Sample(((2, 3), (3,))), Sample(((3,), ()), {"alpha": 2.0})), lambda x, y, alpha=1: y - alpha * x)
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """Subtract `input`, times a factor, from `other`.
+    r"""Subtract `input`, times a factor, from `other`.
+
+    Derivative: with :math:`z = y - a x`, where a is `alpha`, :math:`\bar x = -a \bar z` and :math:`\bar y = \bar z`.
 
     Parameters
     ----------
@@ -249,7 +251,9 @@ def lerp(input: Any, end: Any, weight: Any) -> Tensor:
 @public(method=True, inplace=True, common=docs.BINARY)
 @composite((Sample(((2, 3), (3,))),), lambda x, y: x * np.exp2(y))
 def ldexp(input: Any, other: Any) -> Tensor:
-    """Multiply `input` by 2 to the power `other`.
+    r"""Multiply `input` by 2 to the power `other`.
+
+    Derivative: with :math:`z = x 2^{y}`, :math:`\bar x = 2^{y} \bar z` and :math:`\bar y = \bar z z \log(2)`.
 
     Examples
     --------
@@ -285,6 +289,8 @@ def _powers_of_two(exponents: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Raise `input` to the power `exponent` in double precision.
 
+    Derivative: as of `pow`.
+
     Parameters
     ----------
     input, exponent : Tensor, array or number
@@ -308,7 +314,9 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 @public(method=True, inplace=True, ufuncs=("radians",), common=docs.UNARY)
 @composite((Sample(((2, 3),)),), np.deg2rad, real_only=True)
 def deg2rad(input: Any) -> Tensor:
-    """Convert degrees to radians.
+    r"""Convert degrees to radians.
+
+    Derivative: with :math:`y = \frac{\pi}{180} x`, :math:`\bar x = \frac{\pi}{180} \bar y`.
 
     Examples
     --------
@@ -322,7 +330,9 @@ def deg2rad(input: Any) -> Tensor:
 @public(method=True, inplace=True, ufuncs=("degrees",), common=docs.UNARY)
 @composite((Sample(((2, 3),)),), np.rad2deg, real_only=True)
 def rad2deg(input: Any) -> Tensor:
-    """Convert radians to degrees.
+    r"""Convert radians to degrees.
+
+    Derivative: with :math:`y = \frac{180}{\pi} x`, :math:`\bar x = \frac{180}{\pi} \bar y`.
 
     Examples
     --------

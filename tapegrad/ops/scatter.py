@@ -247,7 +247,7 @@ _scatter_reduce = _scattering(
 def scatter(
     input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
 ) -> Tensor:
-    """Copy with elements of `src` written where indices say along a dimension.
+    r"""Copy with elements of `src` written where indices say along a dimension.
 
     Parameters
     ----------
@@ -256,12 +256,12 @@ def scatter(
     value : number, optional
         PyTorch's name of a `src` that is a number.
     reduce : {"add", "multiply"}, optional
-        What to do with the elements that are there; default replace them. Of several written to one place, the last
-        remains.
+        What to do with the elements that are there; default replace them, the last one wins.
 
     Notes
     -----
-    Derivative: 0 for the elements that are replaced, and for those of `src` 1.
+    Derivative: with different indices p and `src` s, :math:`\bar x_j = \bar y_j \prod_i [p_i \ne j]` and
+    :math:`\bar s_i = \bar y_{p_i}`.
 
     Examples
     --------
@@ -322,7 +322,7 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
 
     Notes
     -----
-    Derivative: that of the sum, product, mean or extremum; elements that are the extremum share evenly.
+    Derivative: of "sum" as of `scatter_add`, of others as of `prod` and `amax`; equal extrema share it evenly.
 
     Examples
     --------

@@ -55,6 +55,8 @@ def _sections(value: Any) -> Any:
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along a dimension into views, at indices or into nearly equal parts.
 
+    Derivative: as of `narrow` for each result.
+
     Parameters
     ----------
     input : Tensor or array

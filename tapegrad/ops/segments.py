@@ -60,7 +60,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: float | None = None,
 ) -> Tensor:
-    """Reduce segments of a dimension, one behind the other.
+    r"""Reduce segments of a dimension, one behind the other.
 
     Parameters
     ----------
@@ -94,7 +94,8 @@ def segment_reduce(
 
     Notes
     -----
-    Derivative: that of the reduction; equal extrema share it evenly.
+    Derivative: with :math:`y_k = \sum_i [s_i = k] x_i` for "sum", where :math:`s_i` is the segment of an element,
+    :math:`\bar x_i = \bar y_{s_i}`; of the other reductions as of `mean`, `prod`, `amax` and `amin`.
 
     Examples
     --------

@@ -45,7 +45,10 @@ def _image(call: str, input: Any, factor: int, what: str) -> Tensor:
     lambda input, upscale_factor: _shuffle_oracle(input, upscale_factor),
 )
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
-    """Make images of `upscale_factor` times the height and width of channels: (..., c r^2, h, w) to (..., c, h r, w r).
+    r"""Make images of r = `upscale_factor` times the size of channels: (..., c r^2, h, w) to (..., c, h r, w r).
+
+    Derivative: with :math:`Y_{ij} = x_{(i \bmod r) r + (j \bmod r)}` for the :math:`r^2` channels x of one place,
+    :math:`\bar x_k = \bar Y_{\lfloor k/r \rfloor, k \bmod r}`.
 
     Parameters
     ----------
@@ -80,7 +83,10 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     lambda input, downscale_factor: _unshuffle_oracle(input, downscale_factor),
 )
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
-    """Make channels of pixels, the inverse of `pixel_shuffle`: (..., c, h r, w r) to (..., c r^2, h, w).
+    r"""Make channels of pixels, the inverse of `pixel_shuffle`: (..., c, h r, w r) to (..., c r^2, h, w).
+
+    Derivative: with :math:`y_k = X_{\lfloor k/r \rfloor, k \bmod r}` for the (r, r) pixels X of one place,
+    :math:`\bar X_{ij} = \bar y_{ri + j}`.
 
     Parameters
     ----------
@@ -131,7 +137,10 @@ def _unshuffle_oracle(x: np.ndarray, r: int) -> np.ndarray:
     lambda input, groups: input[:, np.arange(input.shape[1]).reshape(groups, -1).T.ravel()],
 )
 def channel_shuffle(input: Any, groups: int) -> Tensor:
-    """Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on.
+    r"""Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on.
+
+    Derivative: with :math:`y_i = x_{(i \bmod g) k + \lfloor i/g \rfloor}` for g groups of k channels,
+    :math:`\bar x_i = \bar y_{(i \bmod k) g + \lfloor i/k \rfloor}`.
 
     Parameters
     ----------
@@ -182,7 +191,10 @@ _SHIFTS = (Sample(((4,),)), Sample(((3, 5),)), Sample(((2, 3),), {"dim": 1}), Sa
         common=docs.MOVEMENT_OF_DIMS)  # fmt: skip
 @composite(_SHIFTS, lambda input, dim=None: np.fft.fftshift(input, dim))
 def fftshift(input: Any, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Swap the halves of a spectrum, so that frequency 0 stands in the middle.
+    r"""Swap the halves of a spectrum, so that frequency 0 stands in the middle.
+
+    Derivative: with :math:`y_i = x_{(i - \lfloor n/2 \rfloor) \bmod n}`,
+    :math:`\bar x_i = \bar y_{(i + \lfloor n/2 \rfloor) \bmod n}`.
 
     Parameters
     ----------
@@ -202,7 +214,10 @@ def fftshift(input: Any, dim: int | Sequence[int] | None = None) -> Tensor:
         common=docs.MOVEMENT_OF_DIMS)  # fmt: skip
 @composite(_SHIFTS, lambda input, dim=None: np.fft.ifftshift(input, dim))
 def ifftshift(input: Any, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Swap the halves of a spectrum back: the inverse of `fftshift`.
+    r"""Swap the halves of a spectrum back: the inverse of `fftshift`.
+
+    Derivative: with :math:`y_i = x_{(i + \lfloor n/2 \rfloor) \bmod n}`,
+    :math:`\bar x_i = \bar y_{(i - \lfloor n/2 \rfloor) \bmod n}`.
 
     Parameters
     ----------

@@ -129,7 +129,9 @@ def _pairwise_by_numpy(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keep
     _pairwise_by_numpy,
 )
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """Distances between vectors, along the last dimension.
+    r"""Distances between vectors, along the last dimension.
+
+    Formula: :math:`y = \|x_1 - x_2 + \epsilon\|_p`. Derivative: as of `vector_norm`.
 
     Parameters
     ----------

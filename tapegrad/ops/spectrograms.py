@@ -113,7 +113,11 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """Fourier transforms of the frames of a signal: which frequencies it has, and when.
+    r"""Fourier transforms of the frames of a signal: which frequencies it has, and when.
+
+    Formula: :math:`Y_{kt} = \sum_j w_j x_{st + j} e^{-2 \pi \mathrm{i} jk/n}` with the window w, s samples between two
+    frames and n frequencies; before, `center` adds n/2 samples at both ends. Derivative: as of `fft` and
+    `index_select`.
 
     Parameters
     ----------
@@ -244,7 +248,10 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """Signal whose frames have such Fourier transforms, in the sense of least squares: the inverse of `stft`.
+    r"""Signal whose frames have such Fourier transforms, in the sense of least squares: the inverse of `stft`.
+
+    Formula: :math:`x_i = \sum_t w_{i-st} f_{t,i-st} / \sum_t w_{i-st}^2` with the window w, s samples between two
+    frames, and the frames f, which are inverse transforms. Derivative: as of `ifft`.
 
     Parameters
     ----------

@@ -57,7 +57,10 @@ def splittable(call: str, input: Any, dim: int, words: str) -> tuple[Tensor, int
                                               dim),
 )  # fmt: skip
 def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
-    """Return some neighbouring indices of a dimension, as a view.
+    r"""Return some neighbouring indices of a dimension, as a view.
+
+    Derivative: with :math:`y_i = x_{s+i}`, where s is `start`; outside of the result :math:`\bar y` is 0,
+    :math:`\bar x_i = \bar y_{i-s}`.
 
     Parameters
     ----------
@@ -98,7 +101,9 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     lambda input, dim, index: np.take(input, index, dim),
 )
 def select(input: Any, dim: int, index: Any) -> Tensor:
-    """Return one index of a dimension, as a view without that dimension.
+    r"""Return one index of a dimension, as a view without that dimension.
+
+    Derivative: with :math:`y_j = X_{kj}`, where k is `index`, :math:`\bar X_{ij} = [i = k] \bar y_j`.
 
     Parameters
     ----------
@@ -131,6 +136,8 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
 )  # fmt: skip
 def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return each index of a dimension, as views without that dimension.
+
+    Derivative: as of `select` for each result.
 
     Parameters
     ----------
@@ -217,6 +224,8 @@ def _split_method(
 def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Split along a dimension into views.
 
+    Derivative: as of `narrow` for each result.
+
     Parameters
     ----------
     tensor : Tensor or array
@@ -302,6 +311,8 @@ def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tu
 )  # fmt: skip
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along a dimension into views of one length, of which the last may be shorter.
+
+    Derivative: as of `narrow` for each result.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ _call_as_strided = connect(strided_part_op, 3, MAKES_VIEWS, name="as_strided", b
     ),
 )
 def as_strided(input: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """View of the elements, in the order of memory, with another shape and other strides.
+    r"""View of the elements, in the order of memory, with another shape and other strides.
 
     Parameters
     ----------
@@ -90,7 +90,8 @@ def as_strided(input: Any, size: Sequence[int], stride: Sequence[int], storage_o
 
     Notes
     -----
-    Derivative: cotangents are added up for an element that is seen several times.
+    Derivative: with :math:`Y_{ij} = x_{o + si + tj}`, where x is the memory, o the offset, and s and t are the strides,
+    :math:`\bar x_k = \sum_i \sum_j [o + si + tj = k] \bar Y_{ij}`.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def windows_part(shape: Shape, dimension: int, size: int, step: int) -> Part:
     ),
 )  # fmt: skip
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> dict[str, Any]:
-    """Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension.
+    r"""Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension.
 
     Parameters
     ----------
@@ -167,7 +168,8 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> dict[str, Any
 
     Notes
     -----
-    Derivative: cotangents are added up for an element that stands in several windows.
+    Derivative: with :math:`Y_{ij} = x_{si + j}` and the step s,
+    :math:`\bar x_k = \sum_i \sum_j [si + j = k] \bar Y_{ij}`.
 
     Examples
     --------

@@ -118,6 +118,8 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 def msort(input: Any) -> Tensor:
     """Sort along the first dimension.
 
+    Derivative: as of `sort`.
+
     Parameters
     ----------
     input : Tensor or array

@@ -48,7 +48,10 @@ _SAMPLES = (Sample(((3, 3),)), Sample(((2, 4),), {"diagonal": 1}), Sample(((2, 3
 @public(method=True, inplace=True, functions=("tril",), adapter={"m": "input", "k": "diagonal"}, common=docs.MOVEMENT)
 @composite(_SAMPLES, lambda input, diagonal=0: np.tril(input, diagonal))
 def tril(input: Any, diagonal: int = 0) -> Tensor:
-    """Lower triangles of matrices: zero above a diagonal.
+    r"""Lower triangles of matrices: zero above a diagonal.
+
+    Derivative: with :math:`Y_{ij} = [j \le i + k] X_{ij}`, where k is `diagonal`,
+    :math:`\bar X_{ij} = [j \le i + k] \bar Y_{ij}`.
 
     Parameters
     ----------
@@ -74,7 +77,10 @@ def tril(input: Any, diagonal: int = 0) -> Tensor:
 @public(method=True, inplace=True, functions=("triu",), adapter={"m": "input", "k": "diagonal"}, common=docs.MOVEMENT)
 @composite(_SAMPLES, lambda input, diagonal=0: np.triu(input, diagonal))
 def triu(input: Any, diagonal: int = 0) -> Tensor:
-    """Upper triangles of matrices: zero below a diagonal; see `tril`.
+    r"""Upper triangles of matrices: zero below a diagonal; see `tril`.
+
+    Derivative: with :math:`Y_{ij} = [j \ge i + k] X_{ij}`, where k is `diagonal`,
+    :math:`\bar X_{ij} = [j \ge i + k] \bar Y_{ij}`.
 
     Parameters
     ----------
@@ -127,7 +133,7 @@ def _embed_oracle(x: np.ndarray, offset: int = 0, dim1: int = -2, dim2: int = -1
     ),
 )  # fmt: skip
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> dict[str, Any]:
-    """Matrices that have the lines along the last dimension as diagonals, and zeros elsewhere.
+    r"""Matrices that have the lines along the last dimension as diagonals, and zeros elsewhere.
 
     Parameters
     ----------
@@ -143,7 +149,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
     Notes
     -----
-    Derivative: the diagonals of the cotangent.
+    Derivative: with :math:`Y_{ij} = [j = i + k] x_i` and an offset k of at least 0, :math:`\bar x_i = \bar Y_{i,i+k}`.
 
     Examples
     --------
@@ -169,6 +175,8 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 )
 def diag(input: Any, diagonal: int = 0) -> Tensor:
     """Matrix with a vector as diagonal; of a matrix its diagonal, in a copy.
+
+    Derivative: as of `diag_embed`, and of a matrix as of `diagonal`.
 
     Parameters
     ----------
@@ -203,6 +211,8 @@ _diagonal = diagonal  # `diag` has a parameter of this name
 )  # fmt: skip
 def diagflat(input: Any, offset: int = 0) -> Tensor:
     """Matrix with the elements of a tensor, joined into one dimension, as diagonal.
+
+    Derivative: as of `diag_embed`.
 
     Parameters
     ----------

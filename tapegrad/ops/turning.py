@@ -117,7 +117,9 @@ _call_roll = connect(op_table["turned"], 2, name="roll", bind=_bind_roll)
     lambda input, shifts, dims=None: np.roll(input, shifts, dims),
 )
 def roll(input: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy.
+    r"""Move the elements along dimensions; those that leave at the end come in at the beginning. A copy.
+
+    Derivative: with :math:`y_i = x_{(i-s) \bmod n}`, where s is `shifts`, :math:`\bar x_i = \bar y_{(i+s) \bmod n}`.
 
     Parameters
     ----------
@@ -148,7 +150,10 @@ def roll(input: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | No
     lambda input, k=1, dims=(0, 1): np.rot90(input, k, dims),
 )  # fmt: skip
 def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy.
+    r"""Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy.
+
+    Derivative: with :math:`Y_{ij} = X_{j,q-1-i}` for one turn of a matrix of q columns,
+    :math:`\bar X_{ij} = \bar Y_{q-1-j,i}`.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def _by_numpy(input: Any, indices: Any, kernel_size: int, stride: int | None = N
 
 
 _DOC: Final = """\
-{n}-dimensional signals with elements put where indices say, and 0 elsewhere: what `max_pool{n}d` lost is lost.
+{n}-dimensional signals with elements put where indices say, as by `scatter`: what `max_pool{n}d` lost is 0.
 
 Parameters
 ----------

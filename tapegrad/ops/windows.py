@@ -124,7 +124,9 @@ def bartlett_window(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Bartlett window, a triangle from 0 to 1 and back.
+    r"""Bartlett window, a triangle from 0 to 1 and back.
+
+    Formula: :math:`y_i = 1 - \left|2i/(n-1) - 1\right|` of n elements.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def _number(call: str, input: Any, dtype: DTypeLike | None) -> Tensor:
     _SAMPLES, lambda input, dim=None, keepdim=False: np.nansum(input, axis=dim, keepdims=keepdim), real_only=True
 )
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Sum of the elements that are not nan.
+    r"""Sum of the elements that are not nan.
 
     Parameters
     ----------
@@ -45,7 +45,8 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLi
 
     Notes
     -----
-    Derivative: 1 for each element that is added, 0 for nan.
+    Derivative: with :math:`y = \sum_{i, x_i = x_i} x_i` (:math:`x_i = x_i` if it is not nan),
+    :math:`\bar x_i = [x_i = x_i] \bar y`.
 
     Examples
     --------

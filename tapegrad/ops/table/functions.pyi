@@ -107,7 +107,7 @@ def adjoint(input: Any, *, out: Any = ...) -> Tensor:
     """Conjugates of matrices, transposed."""
 
 def alias_copy(input: Any, *, memory_format: Any = None, out: Any = ...) -> Tensor:
-    """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
+    """Copy, recorded: :math:`\\bar x = \\bar y`. `memory_format` is ignored."""
 
 def all(
     input: Any,
@@ -118,7 +118,7 @@ def all(
     keepdims: bool = ...,
     out: Any = ...,
 ) -> Tensor:
-    """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8. Over no dimension, ``dim=()``, of each element."""
+    """Whether all elements are nonzero, :math:`y = \\prod_i [x_i \\ne 0]`; of uint8 in uint8. Over no dimension, ``dim=()``, of each element."""
 
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``."""
@@ -173,7 +173,7 @@ def any(
     keepdims: bool = ...,
     out: Any = ...,
 ) -> Tensor:
-    """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8. Over no dimension, ``dim=()``, of each element."""
+    """Whether an element is nonzero, :math:`y = 1 - \\prod_i [x_i = 0]`; of uint8 in uint8. Over no dimension, ``dim=()``, of each element."""
 
 def arange(
     start: Any,
@@ -220,7 +220,7 @@ def argmax(
     keepdims: bool = ...,
     out: Any = ...,
 ) -> Tensor:
-    """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension."""
+    """Index of the first largest element (see `amax`) or nan, in the flat tensor or along a dimension."""
 
 def argmin(
     input: Any,
@@ -231,7 +231,7 @@ def argmin(
     keepdims: bool = ...,
     out: Any = ...,
 ) -> Tensor:
-    """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension."""
+    """Index of the first smallest element (see `amin`) or nan, in the flat tensor or along a dimension."""
 
 def argsort(
     input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False, axis: int = ..., out: Any = ...
@@ -336,22 +336,22 @@ def binomial(count: Any, prob: Any, generator: Generator | None = None, *, out: 
     """Draw how many of so many trials succeed."""
 
 def bitwise_and(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Combine integers bit by bit, or truth values: 1 where both are."""
+    """Combine integers bit by bit, or truth values: 1 where both are, :math:`z = \\sum_k 2^k x_k y_k`."""
 
 def bitwise_left_shift(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Integers times powers of two."""
+    """Integers times powers of two, :math:`z = x 2^{y}`."""
 
 def bitwise_not(input: Any, *, out: Any = ...) -> Tensor:
     """Invert integers bit by bit, or truth values."""
 
 def bitwise_or(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Combine integers bit by bit, or truth values: 1 where one of the two is."""
+    """Combine integers bit by bit, or truth values: 1 where one is, :math:`z = \\sum_k 2^k (x_k + y_k - x_k y_k)`."""
 
 def bitwise_right_shift(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Integers by powers of two, rounded down."""
+    """Integers by powers of two, :math:`z = \\lfloor x / 2^{y} \\rfloor`."""
 
 def bitwise_xor(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Combine integers bit by bit, or truth values: 1 where the two differ."""
+    """Combine integers bit by bit, or truth values: 1 where they differ, :math:`z = \\sum_k 2^k [x_k \\ne y_k]`."""
 
 def blackman_window(
     window_length: int,
@@ -430,7 +430,7 @@ def clip(input: Any, min: Any = None, max: Any = None, *, out: Any = ...) -> Ten
     """Limit elements to the range from `min` to `max`: :math:`\\min(\\max(x, \\mathit{min}), \\mathit{max})`."""
 
 def clone(input: Any, *, memory_format: Any = None, out: Any = ...) -> Tensor:
-    """Copy, recorded: gradients flow back to `input`. `memory_format` is ignored."""
+    """Copy, recorded: :math:`\\bar x = \\bar y`. `memory_format` is ignored."""
 
 def column_stack(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:
     """Join matrices along dimension 1, vectors as columns; see `cat`."""
@@ -457,7 +457,7 @@ def constant_pad_nd(input: Any, pad: Sequence[int], value: float = 0, *, out: An
     """Add a number at the ends of dimensions; negative lengths take elements away."""
 
 def contiguous(input: Any, memory_format: Any = None, *, out: Any = ...) -> Tensor:
-    """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+    """Return the tensor itself if its elements lie in memory in their order, else a copy (`clone`) that is so."""
 
 def conv1d(
     input: Any,
@@ -655,7 +655,7 @@ def empty_like(
     """Return a tensor of elements that are not set to anything, of the shape and dtype of another."""
 
 def eq(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether the two are equal, element by element."""
+    """Whether elements are equal, :math:`z = [x = y]`."""
 
 def equal(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape and the same elements."""
@@ -716,7 +716,7 @@ def flatten(input: Any, start_dim: int | str = 0, end_dim: int = -1, order: str 
     """Join neighbouring dimensions into one."""
 
 def flip(input: Any, dims: int | Sequence[int] = ..., *rest: int, axis: int | Sequence[int] = ...) -> Tensor:
-    """Reverse the order of the elements along dimensions, in a copy."""
+    """Reverse the order along dimensions, in a copy: :math:`y_i = x_{n-1-i}`, :math:`\\bar x_i = \\bar y_{n-1-i}`."""
 
 def fliplr(input: Any, *, out: Any = ...) -> Tensor:
     """Reverse the order of columns, that is along dimension 1, in a copy; see `flip`."""
@@ -788,10 +788,10 @@ def gather(
     """Elements that indices choose along a dimension; the result has the shape of the indices."""
 
 def gcd(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Greatest common divisor of integers, which is not negative."""
+    """Greatest common divisor, :math:`z = \\gcd(x, y) \\ge 0`."""
 
 def ge(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether `input` is at least `other`."""
+    """Whether `input` is at least `other`, :math:`z = [x \\ge y]`."""
 
 def ger(input: Any, vec2: Any, *, out: Any = ...) -> Tensor:
     """Products of each element of one vector with each of another."""
@@ -814,10 +814,10 @@ def gradient(
     """Slopes along dimensions, by differences of neighbours."""
 
 def greater(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether `input` is greater than `other`."""
+    """Whether `input` is greater than `other`, :math:`z = [x > y]`."""
 
 def greater_equal(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether `input` is at least `other`."""
+    """Whether `input` is at least `other`, :math:`z = [x \\ge y]`."""
 
 def gru(
     input: Any,
@@ -840,7 +840,7 @@ def gru_cell(
     """Take one step of a GRU; gates are to reset, to keep, and new values."""
 
 def gt(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether `input` is greater than `other`."""
+    """Whether `input` is greater than `other`, :math:`z = [x > y]`."""
 
 def hamming_window(
     window_length: int,
@@ -895,7 +895,7 @@ def histogramdd(
     *,
     out: Any = ...,
 ) -> HistogramDD:
-    """Count points in the cells of a grid, or sum up their weights."""
+    """Count points in the cells of a grid, or sum up their weights; see `histogram`."""
 
 def hsplit(
     input: Any,
@@ -970,7 +970,7 @@ def initial_seed() -> int:
     """Return the seed of the default generator that was set last; see `manual_seed`."""
 
 def inner(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Products of each vector along the last dimension of one tensor with each of another."""
+    """Products of each vector along the last dimension of one tensor with each of another; see `matmul`."""
 
 def inverse(input: Any, *, out: Any = ...) -> Tensor:
     """Inverses of square matrices; see `tapegrad.linalg.inv`."""
@@ -1005,7 +1005,7 @@ def isclose(
     """Whether elements are equal within ``atol + rtol * abs(other)``."""
 
 def isfinite(input: Any, *, out: Any = ...) -> Tensor:
-    """Whether an element is neither nan nor infinite."""
+    """Whether an element is finite, :math:`y = [\\left|x\\right| < \\infty]`."""
 
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Any = ...
@@ -1013,19 +1013,19 @@ def isin(
     """Tell of each element whether it is among others."""
 
 def isinf(input: Any, *, out: Any = ...) -> Tensor:
-    """Whether an element is infinite."""
+    """Whether an element is infinite, :math:`y = [\\left|x\\right| = \\infty]`."""
 
 def isnan(input: Any, *, out: Any = ...) -> Tensor:
-    """Whether an element is nan."""
+    """Whether an element is nan, :math:`y = [x \\ne x]`."""
 
 def isneginf(input: Any, *, out: Any = ...) -> Tensor:
-    """Whether an element is minus infinity."""
+    """Whether an element is minus infinity, :math:`y = [x = -\\infty]`."""
 
 def isposinf(input: Any, *, out: Any = ...) -> Tensor:
-    """Whether an element is plus infinity."""
+    """Whether an element is plus infinity, :math:`y = [x = \\infty]`."""
 
 def isreal(input: Any, *, out: Any = ...) -> Tensor:
-    """Whether an element has no imaginary part."""
+    """Whether an element has no imaginary part, :math:`y = [\\operatorname{Im}(x) = 0]`."""
 
 def istft(
     input: Any,
@@ -1068,7 +1068,7 @@ def kernel_op(
     """Make an operation of functions that are compiled: no Python runs in a backward pass."""
 
 def kron(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Kronecker product: in place of each element of one tensor, that element times another tensor."""
+    """Kronecker product: :math:`Z_{ij} = X_{\\lfloor i/p \\rfloor, \\lfloor j/q \\rfloor} Y_{i \\bmod p, j \\bmod q}`."""
 
 def kthvalue(
     input: Any, k: int, dim: int = -1, keepdim: bool = False, *, axis: int = ..., keepdims: bool = ..., out: Any = ...
@@ -1087,22 +1087,22 @@ def layer_norm(
     """Normalise over the last dimensions: :math:`(x - m)/\\sqrt{v + \\epsilon}`, with mean and variance."""
 
 def lcm(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Least common multiple of integers, which is not negative."""
+    """Least common multiple, :math:`z = |x y| / \\gcd(x, y)`."""
 
 def ldexp(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Multiply `input` by 2 to the power `other`."""
 
 def le(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether `input` is at most `other`."""
+    """Whether `input` is at most `other`, :math:`z = [x \\le y]`."""
 
 def lerp(input: Any, end: Any, weight: Any, *, out: Any = ...) -> Tensor:
     """Linear interpolation, ``input + weight * (end - input)``."""
 
 def less(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether `input` is less than `other`."""
+    """Whether `input` is less than `other`, :math:`z = [x < y]`."""
 
 def less_equal(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether `input` is at most `other`."""
+    """Whether `input` is at most `other`, :math:`z = [x \\le y]`."""
 
 def lgamma(input: Any, *, out: Any = ...) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""
@@ -1149,16 +1149,16 @@ def logdet(input: Any, *, out: Any = ...) -> Tensor:
     """Logarithms of determinants; nan where these are negative numbers."""
 
 def logical_and(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether both are nonzero."""
+    """Whether both are nonzero, :math:`z = [x \\ne 0] [y \\ne 0]`."""
 
 def logical_not(input: Any, *, out: Any = ...) -> Tensor:
-    """Whether an element is zero."""
+    """Whether an element is zero, :math:`y = [x = 0]`."""
 
 def logical_or(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether one is nonzero."""
+    """Whether one is nonzero, :math:`z = 1 - [x = 0] [y = 0]`."""
 
 def logical_xor(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether one of the two is nonzero, and the other is not."""
+    """Whether just one of the two is nonzero, :math:`z = [[x = 0] \\ne [y = 0]]`."""
 
 def logit(input: Any, eps: float | None = None, *, out: Any = ...) -> Tensor:
     """Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`."""
@@ -1208,7 +1208,7 @@ def lstm_cell(
     """Take one step of an LSTM; gates are those of the input, to forget, new values, and of the output."""
 
 def lt(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether `input` is less than `other`."""
+    """Whether `input` is less than `other`, :math:`z = [x < y]`."""
 
 def lu(A: Any = ..., pivot: bool = True, get_infos: bool = False, *, input: Any = ..., out: Any = ...) -> Any:
     """LU factors with exchanges of rows, in one matrix; see `tapegrad.linalg.lu_factor`."""
@@ -1429,7 +1429,7 @@ def narrow_copy(
     """Compute `narrow` in a copy, which shares no memory with the tensor."""
 
 def ne(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether the two differ, element by element."""
+    """Whether elements differ, :math:`z = [x \\ne y]`."""
 
 def neg(input: Any, *, out: Any = ...) -> Tensor:
     """Negate."""
@@ -1473,7 +1473,7 @@ def normal(
     """Return normally distributed numbers."""
 
 def not_equal(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Whether the two differ, element by element."""
+    """Whether elements differ, :math:`z = [x \\ne y]`."""
 
 def numel(input: Any) -> int:
     """Return how many elements a tensor has."""
@@ -1541,7 +1541,7 @@ def pinverse(input: Any, rcond: float = 1e-15, *, out: Any = ...) -> Tensor:
     """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
-    """Make images of `upscale_factor` times the height and width of channels: (..., c r^2, h, w) to (..., c, h r, w r)."""
+    """Make images of r = `upscale_factor` times the size of channels: (..., c r^2, h, w) to (..., c, h r, w r)."""
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     """Make channels of pixels, the inverse of `pixel_shuffle`: (..., c, h r, w r) to (..., c r^2, h, w)."""
@@ -1901,7 +1901,7 @@ def sign(input: Any, *, out: Any = ...) -> Tensor:
     """Sign of a real number; 0 at 0."""
 
 def signbit(input: Any, *, out: Any = ...) -> Tensor:
-    """Whether the sign bit is set, as of -0.0."""
+    """Whether the sign bit is set, :math:`y = [\\operatorname{copysign}(1, x) < 0]`."""
 
 def sin(input: Any, *, out: Any = ...) -> Tensor:
     """Sine of an angle in radians."""
@@ -1960,7 +1960,7 @@ def square(input: Any, *, out: Any = ...) -> Tensor:
 def squeeze(
     input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = ..., out: Any = ...
 ) -> Tensor:
-    """Drop dimensions of length 1, as a view."""
+    """Drop dimensions of length 1, as a view; see `reshape`."""
 
 def squeeze_copy(
     input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = ..., out: Any = ...
@@ -2034,7 +2034,7 @@ def sum(
     """Sum of the elements."""
 
 def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
-    """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
+    """Sum over what broadcasting would stretch: :math:`y_j = \\sum_i X_{ij}`, :math:`\\bar X_{ij} = \\bar y_j`."""
 
 def svd(input: Any, some: bool = True, compute_uv: bool = True, *, out: Any = ...) -> SVD:
     """Singular values and vectors; see `tapegrad.linalg.svd`."""
@@ -2088,7 +2088,7 @@ def tensor_split(
     """Split along a dimension into views, at indices or into nearly equal parts."""
 
 def tensordot(a: Any, b: Any, dims: Any = 2, *, axis: Any = ..., out: Any = ...) -> Tensor:
-    """Sum products of elements over pairs of dimensions."""
+    """Sum products of elements over pairs of dimensions; see `einsum`."""
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False, *, out: Any = ...) -> Tensor:
     """Replace elements that are not above `threshold` by `value`."""
@@ -2194,7 +2194,7 @@ def unsafe_split_with_sizes(
     """Split along a dimension into views of these lengths; see `split_with_sizes`. Writes to them are recorded."""
 
 def unsqueeze(input: Any, dim: int = ..., *, axis: int = ..., out: Any = ...) -> Tensor:
-    """Insert a dimension of length 1, as a view."""
+    """Insert a dimension of length 1, as a view; see `reshape`."""
 
 def unsqueeze_copy(input: Any, dim: int = ..., *, axis: int = ..., out: Any = ...) -> Tensor:
     """Compute `unsqueeze` in a copy, which shares no memory with the tensor."""
