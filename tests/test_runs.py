@@ -82,6 +82,9 @@ CASES = {
     "sum last": (lambda x: (lambda y: _sum(y.sum(), (y * y).sum()))(x.exp()), (N,)),
     "sums of one": (lambda x: (lambda y: _sum((y * y).sum(), (y + 1.0).sum(), y.mean()))(x.exp()), (N,)),
     "sum of two": (lambda x, y: (x.exp() + y.exp() + x.exp()).sum(), (N,), (N,)),
+    # It gets memory that an instruction before it writes to in each block.
+    "sum after a sum of rows": (lambda x: x.sin().sum() + (x * x).sum(dim=1).mean(), (300, 100)),
+    "sum after a product": (lambda x: x.sin().sum() + (x.exp() * x.cos()).mean(), (N,)),
 }
 
 
@@ -108,6 +111,34 @@ def test_cases(name, dtype, monkeypatch):
         return gradients(value, *shapes, dtype=dtype, passes=2)
 
     assert_same_bits(work, (512, 4096, blocking.MAX_BLOCK))
+
+
+STEPS = (lambda v, w: v * w, lambda v, w: v + w, lambda v, w: v.sin(), lambda v, w: v * v, lambda v, w: v - v.mean())
+TERMS = (
+    lambda v: v.sum(),
+    lambda v: v.mean(),
+    lambda v: v.sum(dim=1).mean(),
+    lambda v: (v.sum(dim=0) ** 2).sum(),
+    lambda v: v.amax(1).sum(),
+)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_losses_of_random_terms(seed, monkeypatch):
+    """Terms that are each reduced before the next is computed, as losses have them."""
+    monkeypatch.setattr(workspace, "SHARED_WORK", 1)
+
+    def loss(x):
+        rng = np.random.default_rng(seed)
+        values, terms = [x, x.detach() + 1.0], []
+        for _ in range(rng.integers(2, 7)):
+            v, w = (values[number] for number in rng.integers(len(values), size=2))
+            values.append(STEPS[rng.integers(len(STEPS))](v, w))
+            if values[-1].requires_grad and rng.random() < 0.6:
+                terms.append(TERMS[rng.integers(len(TERMS))](values[-1]))
+        return sum(terms[1:], terms[0]) if terms else x.sum()
+
+    assert_same_bits(lambda: gradients(loss, (12, 10)), (8, 40))
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -306,12 +306,11 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
 def clip_to(input: Any, low: Any, high: Any) -> Tensor:
     """Limit elements as `clamp` does; one bound may be a number and the other a tensor, as NumPy allows."""
     given = (("input", input), ("min", low), ("max", high))
-    layouts = [
+    dtype = promote([
         as_operand(value, "clamp", name, place)._layout
         for place, (name, value) in enumerate(given, 1)
         if place == 1 or value is not None
-    ]
-    dtype = promote(layouts)
+    ])  # fmt: skip
     if dtype.kind == "b":
         raise RuntimeError("clamp not implemented for 'Bool'; use logical operations")
     if dtype.kind in "iu":  # infinite bounds would make it floating

@@ -171,7 +171,7 @@ def prepare(state: State, begin: int) -> int:
     free = Array[int](stack(512))
     for number in range(LOCALS):
         free[number] = LOCALS - number
-    n_free, n_sums, count = LOCALS, 0, 0
+    n_free, n_sums, count, highest = LOCALS, 0, 0, 0
     for position in range(begin, state.group_end):
         entry_id = state.order[position]
         if entry_id < 0:
@@ -193,8 +193,11 @@ def prepare(state: State, begin: int) -> int:
             if is_alias and donate(cts, entry_id, edge, operand, plan.arity) != 0:
                 continue
             target = target_of(state, begin, operand_id, free, n_free)
+            is_reused = 0
             if is_new:
                 n_free -= 1
+                is_reused = 1 if free[n_free] <= highest else 0
+                highest = max(highest, free[n_free])
             cts[operand_id] = target | WRITTEN
             if target & LOCAL and target & WRITTEN:  # what is added may differ from block to block
                 constant = written_once(state, count, target & ADDRESS)
@@ -212,6 +215,8 @@ def prepare(state: State, begin: int) -> int:
             find_sources(kernel_call, args, ct & ADDRESS, items)
             if kernel_call.sum_kernel == 0:
                 write_call(instruction, kernel_call, args, ct, target, 0)
+                if is_reused:  # what an instruction before this one writes there for the next block
+                    instruction.once = 0
             else:
                 summed = ct
                 if kernel_call.scratch_class != NOTHING:
