@@ -151,3 +151,15 @@ def test_containers_from_pickles(one: Any, kind: str) -> None:
     again = pickle.loads(pickle.dumps(twin))
     again.count = one.ones(1)
     assert again.state_dict()["count"].tolist() == [1]
+
+
+def test_backward_hooks_where_no_input_wants_a_gradient(one: Any) -> None:
+    line = one.nn.Linear(2, 1)
+    warned = "^Full backward hook is firing when gradients are computed with respect to module outputs"
+    with line.register_full_backward_hook(lambda *_: (None,)), pytest.warns(UserWarning, match=warned):
+        line(one.ones(2)).sum().backward()
+    handle = line.register_full_backward_hook(lambda *_: [1])
+    refused = pytest.raises(RuntimeError, match=r"^Backward hook for Modules where no input requires gradient should")
+    with pytest.warns(UserWarning, match=warned), refused:
+        line(one.ones(2)).sum().backward()
+    handle.remove()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
-from tapegrad import modes
-from tapegrad.ops.concat import cat
-from tapegrad.ops.fill import zeros_like
+from tapegrad import errors, modes
+from tapegrad.nn.modules.backward_hooks import BackwardHooks
 from tapegrad.runtime.locks import module_lock
 from tapegrad.tape.hooks import RemovableHandle
-from tapegrad.tensor import Tensor
 
 FORWARD_PRE: Final = "forward_pre"
 FORWARD: Final = "forward"
@@ -25,8 +22,6 @@ COMPILED: Final = "compiled"  # by 0: what `Module.compile` has made, which is c
 SAVE_PRE, SAVE, LOAD_PRE, LOAD = "save_pre", "save", "load_pre", "load"
 
 Hook = Callable[..., Any]
-Grads = list[Tensor | None]
-
 
 _noticing = [0]  # how many blocks there are, of all threads
 _lock = module_lock()
@@ -215,10 +210,9 @@ def call_hooked(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             try:
                 _after(module, hook, with_kwargs, args, kwargs, None)
             except Exception as error:
-                warnings.warn(
+                errors.warn(
                     f"module forward hook with ``always_call=True`` raised an exception that was silenced as another "
-                    f"error was raised in forward: {error}",
-                    stacklevel=2,
+                    f"error was raised in forward: {error}"
                 )
         raise
 
@@ -240,7 +234,7 @@ def _call(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any], late: l
                 args = changed if isinstance(changed, tuple) else (changed,)
     backward = None
     if module._entries(BACKWARD) or module._entries(BACKWARD_PRE):
-        backward = _Backward(module)
+        backward = BackwardHooks(module, partial(module._entries, BACKWARD_PRE), partial(module._entries, BACKWARD))
         args = backward.watch_inputs(args)
     result = module.forward(*args, **kwargs)
     for entry in module._entries(FORWARD):
@@ -253,95 +247,3 @@ def _call(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any], late: l
 
 def _after(module: Hooked, hook: Hook, with_kwargs: bool, args: Any, kwargs: Any, result: Any) -> Any:
     return hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
-
-
-class _Backward:
-    """The backward hooks of one call: they get the gradients of all outputs, and those of all inputs."""
-
-    def __init__(self, module: Hooked) -> None:
-        self.module = module
-        self.outputs: Grads = []
-        self.inputs: Grads = []
-        self.places: list[int] = []  # of the inputs that have a gradient
-
-    def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments, with tensors in their place that tell of their gradients."""
-        tensors = [arg for arg in args if isinstance(arg, Tensor)]
-        self.inputs = [None] * len(tensors)
-        self.places = [place for place, own in enumerate(tensors) if own.requires_grad]
-        for place, own in zip(self.places, _watched([tensors[at] for at in self.places], self.of_inputs), strict=True):
-            tensors[place] = own
-        found = iter(tensors)
-        return tuple(next(found) if isinstance(arg, Tensor) else arg for arg in args)
-
-    def watch_outputs(self, result: Any) -> Any:
-        """Return the result, with tensors in its place that tell of their gradients."""
-        if not isinstance(result, (Tensor, tuple)):
-            warnings.warn(
-                f"For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
-                f"{type(result)}",
-                UserWarning,
-                stacklevel=4,
-            )
-            return result
-        results = list(result) if isinstance(result, tuple) else [result]
-        places = [place for place, own in enumerate(results) if isinstance(own, Tensor) and own.requires_grad]
-
-        def of_outputs(grads: Grads) -> Grads:
-            self.outputs = [None] * len(results)
-            for place, grad in zip(places, grads, strict=True):
-                self.outputs[place] = grad
-            for entry in self.module._entries(BACKWARD_PRE):
-                self.outputs = _replaced(self.outputs, entry.hook(self.module, tuple(self.outputs)), "output")
-            if not self.places:
-                self.of_inputs([])
-            return [self.outputs[place] for place in places]
-
-        for place, own in zip(places, _watched([results[at] for at in places], of_outputs), strict=True):
-            results[place] = own
-        return type(result)(results) if isinstance(result, tuple) else results[0]
-
-    def of_inputs(self, grads: Grads) -> Grads:
-        """Run the hooks, and return the gradients as they replace them."""
-        inputs: Grads = [None] * len(self.inputs)
-        for place, grad in zip(self.places, grads, strict=True):
-            inputs[place] = grad
-        for entry in self.module._entries(BACKWARD):
-            inputs = _replaced(inputs, entry.hook(self.module, tuple(inputs), tuple(self.outputs)), "input")
-        return [inputs[place] for place in self.places]
-
-
-def _replaced(grads: Grads, result: Any, which: str) -> Grads:
-    if result is None:
-        return grads
-    several = list(result) if isinstance(result, tuple) else [result]
-    if len(several) != len(grads):
-        raise RuntimeError(
-            f"Backward hook returned an invalid number of grad_{which}, got {len(several)}, but expected {len(grads)}"
-        )
-    return several
-
-
-def _watched(tensors: list[Tensor], hook: Callable[[Grads], Grads]) -> list[Tensor]:
-    """Return tensors of the same values; a function gets, once in a pass, the gradients of all that have one."""
-    if len(tensors) <= 1:
-        views = [own.view_as(own) for own in tensors]
-        for view in views:
-            view.register_hook(lambda grad: hook([grad])[0])
-        return views
-    # All pass through one entry, behind which the gradients of all of them are there.
-    whole: Tensor = cat([own.reshape(-1) for own in tensors])
-    pieces = whole.split([own.numel() for own in tensors])
-    parts = [part.view(own.shape).to(own.dtype) for part, own in zip(pieces, tensors, strict=True)]
-    grads: Grads = [None] * len(tensors)
-
-    def of_whole(_: Tensor) -> Tensor:
-        found = hook(list(grads))
-        grads[:] = [None] * len(grads)
-        known = [zeros_like(own) if grad is None else grad for own, grad in zip(parts, found, strict=True)]
-        return cast(Tensor, cat([grad.reshape(-1) for grad in known]))
-
-    for place, part in enumerate(parts):
-        part.register_hook(partial(grads.__setitem__, place))
-    whole.register_hook(of_whole)
-    return parts
