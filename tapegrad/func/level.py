@@ -301,6 +301,8 @@ def outputs_of(output: Any, api: str) -> list[Tensor]:
     RuntimeError
         If there is none, or one is no tensor.
     """
+    if output.__class__ is Tensor:
+        return [output]
     leaves = flatten(output)
     if not leaves or leaves == [None]:
         raise RuntimeError(f"{api}: Expected f to be a function that has non-empty output (got output = {leaves})")

@@ -42,11 +42,6 @@ def _borrower(ndarray: np.ndarray, bucket: int = -1) -> Tensor:
             f"tapegrad.tensor(array.astype({ndarray.dtype.newbyteorder('=').str!r}))"
         )
     check_dtype(ndarray.dtype)
-    if not ndarray.flags.writeable:
-        errors.warn(
-            "The given NumPy array is not writable, so operations that write to the tensor raise an error. Copy the "
-            "array to write to it, e.g. by tapegrad.tensor(array)."
-        )
     result = _lent(ndarray if ndarray.__class__ is np.ndarray else np.asarray(ndarray))
     if bucket >= 0:
         remember(bucket, ndarray, result._layout)
@@ -296,7 +291,7 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike = No
         return data if dtype is None else data.to(dtype)
     is_usual = data.__class__ is np.ndarray and dtype is None and data.dtype.kind in "biufc"
     array = data if is_usual else array_of("as_tensor", data, dtype, None)
-    return from_numpy(array if array.flags.aligned else array.copy())
+    return _compiled.borrower(array if array.flags.aligned else array.copy())
 
 
 @public()
@@ -323,6 +318,11 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     >>> tg.from_numpy(np.arange(3.0))
     tensor([0., 1., 2.])
     """
+    if ndarray.__class__ is np.ndarray and not ndarray.flags.writeable:
+        errors.warn(
+            "The given NumPy array is not writable, so operations that write to the tensor raise an error. Copy the "
+            "array to write to it, e.g. by tapegrad.tensor(array)."
+        )
     return _compiled.borrower(ndarray)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from tapegrad.tensor import Tensor
 
 # Our functions of the meaning of a ufunc, by its name, as far as they were called.
 _known: dict[str, Callable[..., Any]] = {}
+# By ufunc: our function, if it takes the arguments of a plain call as they are; the classes of these, and their dtypes
+# where the function does not promote.
+_usual: dict[np.ufunc, Callable[..., Any]] = {}
+_ARRAYS: Final = frozenset({Tensor, np.ndarray})
+_OPERANDS: Final = frozenset({*_ARRAYS, float, int, np.float64, np.float32, np.int64})
 
 
 def _function(ufunc: str) -> Callable[..., Any] | None:
@@ -99,6 +104,10 @@ def refuse(function: str, **options: Any) -> None:
 
 def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
     """Call the function that a ufunc, or its reduction, stands for."""
+    if method == "__call__" and not kwargs and out is None:
+        usual = _usual.get(ufunc)
+        if usual is not None and _are_usual(ufunc, inputs):
+            return usual(*inputs)
     name = ufunc.__name__
     shown = f"np.{name}" if getattr(np, name, None) is ufunc else name
     if out is not None:
@@ -118,17 +127,30 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
         operands = list(map(no_list, inputs))
         if ufunc.signature is not None:
             operands = in_common_dtype(operands)
-        if getattr(getattr(getattr(function, "op", None), "check_dtypes", None), "refuses_numbers", False):
+        if _refuses_numbers(function):
             operands = _without_numbers(operands)
         if method == "outer":
             x, y = (as_operand(value, shown, "x", place) for place, value in enumerate(operands, 1))
             operands = [ops.reshape(x, x.shape + (1,) * y.ndim), y]
+        if not _refuses_numbers(function):
+            _usual[ufunc] = function
         result = function(*operands)
     if result is not None:
         return result if dtype is None else result.to(dtype)
     what = shown if method == "__call__" else f"{shown}.{method}"
     why = f"with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and callable(function) else ""
     raise unsupported(what, why)
+
+
+def _are_usual(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> bool:
+    """Whether the arguments of a ufunc can be given to our function as they are."""
+    if ufunc.signature is None:
+        return _OPERANDS.issuperset(map(type, inputs))
+    return _ARRAYS.issuperset(map(type, inputs)) and inputs[0].dtype is inputs[-1].dtype
+
+
+def _refuses_numbers(function: Callable[..., Any]) -> bool:
+    return getattr(getattr(getattr(function, "op", None), "check_dtypes", None), "refuses_numbers", False)
 
 
 def _without_numbers(operands: list[Any]) -> list[Any]:

@@ -28,7 +28,7 @@ from tapegrad.recording.results import take_slot
 from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.memory import watch
-from tapegrad.runtime.objects import ALIGNED, WRITEABLE, List, NDArray, Object, Tuple, Type
+from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Tuple, Type
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded, sizeof
 from tapegrad.tape.entries import Leaf
 from tapegrad.tape.layout import Layout
@@ -118,10 +118,7 @@ def _maker(lends: bool, otherwise: Callable[..., Any]) -> np.ndarray:
 def tensor_over(self: NDArray, args: Array[NDArray], nargs: int) -> Any:
     """Return a constant tensor over an array; 0 if Python raised."""
     maker, array = Maker(self.data), args[0]
-    if nargs != 1 or array.type != maker.runtime.array_type or array.ndim > MOST_DIMS:
-        return vectorcall(maker.otherwise, args, nargs, 0)
-    usual = ALIGNED if maker.lends == 0 else ALIGNED | WRITEABLE
-    if array.flags & usual != usual:
+    if nargs != 1 or array.type != maker.runtime.array_type or array.flags & ALIGNED == 0 or array.ndim > MOST_DIMS:
         return vectorcall(maker.otherwise, args, nargs, 0)
     number, ndim = (array.dtype >> 4) + (array.dtype >> 12), array.ndim
     for dim in range(ndim):
