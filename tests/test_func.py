@@ -304,3 +304,27 @@ def test_a_graph_of_many_paths_is_walked_once() -> None:
     out, back = tg.func.vjp(f, np.ones(3))
     np.testing.assert_array_equal(out, 2.0)
     np.testing.assert_array_equal(back(np.ones(3))[0], 2.0**61 + 2.0**60 + 1.0)
+
+
+def test_results_whose_leaves_are_gone() -> None:
+    """Nobody holds the leaf that `x` was computed from, but `x` itself can be differentiated by."""
+    x = tg.tensor([0.5, 1.0], requires_grad=True) * 2.0
+    constant = tg.tensor([3.0, 4.0])
+
+    def cube(w: Any) -> Any:
+        return (w**3).sum()
+
+    def with_closure(w: Any) -> Any:
+        return func.grad(lambda u: (u * w**3).sum())(constant).sum()
+
+    hessian = np.diag([6.0, 12.0])
+    assert np.allclose(func.hessian(cube)(x).detach(), hessian)
+    for jacobian in (func.jacrev, func.jacfwd):
+        assert np.allclose(jacobian(func.grad(cube))(x).detach(), hessian)
+        assert np.allclose(jacobian(func.grad(with_closure))(x).detach(), hessian)
+    assert np.allclose(func.grad(lambda w: func.grad(cube)(w).sum())(x).detach(), [6.0, 12.0])
+    assert np.allclose(func.vjp(func.grad(cube), x)[1](tg.ones(2))[0].detach(), [6.0, 12.0])
+    assert np.allclose(func.jvp(func.grad(cube), (x,), (tg.ones(2),))[1].detach(), [6.0, 12.0])
+    inside = func.grad(lambda w: (w * x**2).sum())(constant)
+    assert np.allclose(tg.autograd.grad(inside.sum(), x)[0], [2.0, 4.0])
+    assert not func.grad(lambda v: func.jvp(lambda w: w**3, (constant,), (v,))[1].sum())(constant).requires_grad

@@ -139,9 +139,10 @@ def _gradients_of_all_recorded(sweep: Sweep, ct: Tensor, leaves: list[Leaf]) -> 
 
 
 def depends_only_on(node: TapeNode, leaves: set[int]) -> bool:
-    """Whether an entry depends on no leaves but those at some slots; nobody can ask for gradients of dead tensors.
+    """Whether an entry depends on no leaves but those at some slots, and private ones of calls that have ended.
 
-    Of a graph that was freed it is not known.
+    Of another leaf that is dead, results may live, of which somebody can ask for gradients. Of a graph that was freed
+    it is not known.
     """
     is_small = _depends_only_on(node, leaves)
     if is_small is not None:
@@ -160,7 +161,7 @@ def _depends_only_on(node: TapeNode, leaves: set[int]) -> bool | None:
     found: list[Any] = [node]
     for number, own in enumerate(found):  # it grows
         if own.__class__ is Leaf:
-            if own.slot not in leaves and own.tensor() is not None:
+            if own.slot not in leaves and not _has_ended(own):
                 return False
         elif number >= _FEW or is_freed(own):
             return None
@@ -170,7 +171,12 @@ def _depends_only_on(node: TapeNode, leaves: set[int]) -> bool | None:
 
 
 def _reaches_only(sweep: Sweep, leaves: set[int]) -> bool:
-    return all(slot in leaves or leaf_at(slot).tensor() is None for slot in sweep.leaf_slots())
+    return all(slot in leaves or _has_ended(leaf_at(slot)) for slot in sweep.leaf_slots())
+
+
+def _has_ended(leaf: Leaf) -> bool:
+    """Whether a leaf belongs to a call of a derivative that has ended."""
+    return leaf.tensor() is None and hasattr(leaf, "is_private")
 
 
 def _gradients(sweep: Sweep, allow_unused: bool = False) -> list[Any] | None:

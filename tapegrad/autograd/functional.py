@@ -14,6 +14,7 @@ from tapegrad.autograd.seeds import block, pull_units
 from tapegrad.autograd.user_calls import Call, check_jacobian, refuse
 from tapegrad.modes import enable_grad
 from tapegrad.pass_modes import weak_zeros
+from tapegrad.tape.entries import private_leaf
 from tapegrad.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -93,7 +94,7 @@ def jvp(
     """
     call = Call("jvp", func, inputs, create_graph, strict)
     vectors = call.vectors(v, call.inputs, call.has_tuple, "the input to the user-provided function is")
-    cts = [zeros_of(output).requires_grad_() for output in call.outputs if output._layout.floating]
+    cts = [private_leaf(zeros_of(output)) for output in call.outputs if output._layout.floating]
     roots = [output for output in call.outputs if output._layout.floating]
     with enable_grad(), weak_zeros():
         slopes = call.slopes(roots, call.inputs, cts, True)

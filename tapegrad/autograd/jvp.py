@@ -23,6 +23,7 @@ from tapegrad.modes import enable_grad
 from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, xp
 from tapegrad.ops.table.rules import ELEMENTWISE, fit, is_converted
+from tapegrad.tape.entries import private_leaf
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["jvp"]
@@ -102,7 +103,7 @@ def _by_transposition(op: Op, bound: Bound, out: Any, tangents: Tangents) -> Any
     floating = [result for result in results if result._layout.floating]
     wanted = tuple(tangent is not None for tangent in tangents)
     with enable_grad():
-        cts = [_zeros(result).requires_grad_() for result in floating]
+        cts = [private_leaf(_zeros(result)) for result in floating]
         ct = tuple(cts) if len(cts) > 1 else cts[0]
         if callable(op.vjp):
             values = _rule_value(op, 0, bound, results, ct, wanted)

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.autograd.backward import grad
 from tapegrad.autograd.roots import zeros_of
 from tapegrad.modes import enable_grad
+from tapegrad.tape.entries import private_leaf
 from tapegrad.tensor import Tensor, from_array
 
 OUTPUTS: Final = "outputs of the user-provided function"
@@ -57,7 +58,7 @@ class Call:
     def _fresh(self, tensor: Tensor) -> Tensor:
         """Return an input as a tensor of its own, so that the same tensor inside the function is another one."""
         belongs = self.create_graph and tensor.requires_grad
-        fresh: Tensor = tensor.view_as(tensor) if belongs else tensor.detach().requires_grad_()
+        fresh: Tensor = tensor.view_as(tensor) if belongs else private_leaf(tensor.detach())
         return fresh
 
     def vectors(self, v: Any, like: Sequence[Tensor], has_tuple: bool, what: str) -> list[Tensor]:

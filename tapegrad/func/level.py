@@ -23,7 +23,7 @@ from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import constant
-from tapegrad.tape.entries import Leaf
+from tapegrad.tape.entries import Leaf, private_leaf
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
@@ -119,8 +119,7 @@ class Level:
             return self._fresh_tensor(value)
         if not isinstance(value, (np.ndarray, np.generic, int, float, complex)):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
-        fresh: Tensor = as_tensor(value).requires_grad_()
-        return fresh
+        return private_leaf(as_tensor(value))
 
     def _fresh_tensor(self, value: Tensor) -> Tensor:
         if self.records and value.requires_grad:
@@ -131,8 +130,7 @@ class Level:
         is_usual = layout.__class__ is Layout and value.__class__ is Tensor and not layout.inline
         is_usual = is_usual and not modes.mode.value & modes.INTERCEPTORS  # a trace is told of what it finds outside
         leaf = constant(value._data, layout.plain) if is_usual else value.detach()  # the same, for less
-        fresh: Tensor = leaf.requires_grad_()
-        return fresh
+        return private_leaf(leaf)
 
     def call(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call the function, and record it."""

@@ -21,6 +21,7 @@ from tapegrad.func.level import Level, called_with_compiled, check_floating, out
 from tapegrad.func.trees import flatten, flatten_like, is_like, rebuild, structure
 from tapegrad.modes import is_grad_enabled
 from tapegrad.ops.table.gateway import constant
+from tapegrad.tape.entries import private_leaf
 from tapegrad.tensor import Tensor, from_array
 
 _LEAVES: Final = Tensor, np.ndarray
@@ -102,7 +103,7 @@ class Linear:
         self.level, self.output = level, output
         self.outputs = outputs_of(output, api)
         self.wanted = [tensor for tensor in self.outputs if tensor.requires_grad]
-        self.cts = level.cts = [zeros_of(tensor).requires_grad_() for tensor in self.wanted]
+        self.cts = level.cts = [private_leaf(zeros_of(tensor)) for tensor in self.wanted]
         self.gradients: Sequence[Tensor | None] = [None] * len(level.inputs)
         are_closed = False
         if len(self.wanted) == 1:

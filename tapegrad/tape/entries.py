@@ -158,9 +158,12 @@ class Leaf:
     The tape does not keep a leaf alive. A leaf keeps no entries alive, only the memory of its page.
     """
 
-    # shape  the tensor's shape when the graph was recorded; set only if its data were replaced by data of another shape
-    __slots__ = ("__weakref__", "hooks", "page", "post_hooks", "shape", "slot", "tensor")
+    # shape       the tensor's shape when the graph was recorded; set only if its data were replaced by data of another
+    #             shape
+    # is_private  set only if the tensor belongs to a call that differentiates a function: nothing outside depends on it
+    __slots__ = ("__weakref__", "hooks", "is_private", "page", "post_hooks", "shape", "slot", "tensor")
 
+    is_private: bool
     shape: tuple[int, ...]
 
     def __init__(self, tensor: Tensor) -> None:
@@ -169,6 +172,14 @@ class Leaf:
         self.hooks: HookTable | None = None
         self.post_hooks: HookTable | None = None
         _pack_word(MEMORY, slot + 8 * NODE, id(self))
+
+
+def private_leaf(tensor: Tensor) -> Tensor:
+    """Let a constant of a call that differentiates a function require grad, and return it."""
+    leaf: Tensor = tensor.requires_grad_()
+    if leaf._node.__class__ is Leaf:
+        leaf._node.is_private = True
+    return leaf
 
 
 def leaf_at(slot: int) -> Leaf:
