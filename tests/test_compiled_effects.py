@@ -66,6 +66,7 @@ def test_arguments_that_share_memory_are_as_in_eager() -> None:
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable:UserWarning")
 def test_an_array_that_cannot_be_written_to_raises_as_in_eager() -> None:
     compiled = tg.compile(scaled_in_place)
     compiled(X.copy())

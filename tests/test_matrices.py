@@ -157,6 +157,7 @@ VECTORS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable:UserWarning")
 @pytest.mark.parametrize("vector", VECTORS)
 @pytest.mark.parametrize("matrix", VIEWS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])

@@ -309,6 +309,7 @@ def test_gradients_that_are_not_finite(name: str) -> None:
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable:UserWarning")
 def test_memory_that_may_not_be_written_to() -> None:
     array = np.ones(3)
     array.flags.writeable = False
