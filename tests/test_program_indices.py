@@ -152,6 +152,7 @@ OUTSIDE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor")
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_integers_from_outside_that_are_written_to(name: str) -> None:
     k, x = tg.zeros(5, dtype=tg.int64), tg.tensor(np.random.default_rng(0).normal(size=(5, 3)))

@@ -193,11 +193,13 @@ class _Planner:
             ]  # fmt: skip
             calls = {node.number for node in more if node.kind == "call"}
             if not calls:
-                latest = sorted([node.number for node in more], reverse=True)
-                large = next((own for own in latest if self.weight(nodes[own], shared) >= _LARGE), None)
-                if large is None:
+                inside: set[int] = set()  # what the latest have in common may be no part of several nests then
+                for node in sorted(more, key=lambda node: -node.number):
+                    if node.number not in inside and self.weight(node, shared) >= _LARGE:
+                        calls.add(node.number)
+                        inside.update(own.number for own in self.graph.cone([node]))
+                if not calls:
                     return self.nests(targets, found)
-                calls = {large}
             shared |= calls
 
     def weight(self, node: Node, shared: set[int]) -> int:
@@ -229,9 +231,9 @@ class _Planner:
 
     def is_spread(self, node: Node, loops: frozenset[int]) -> bool:
         """Return whether lanes of a load are apart, and many turns of other loops take it: they get it side by side."""
-        strides = dict(node.attr[2])
-        again = math.prod(self.plan.lengths[axis] for axis in loops - node.axes)
-        return strides.get(LANES, 1) > 1 and node.axes <= loops and again >= _AGAIN
+        if LANES not in node.axes or dict(node.attr[2])[LANES] == 1 or not node.axes < loops:
+            return False
+        return math.prod([self.plan.lengths[axis] for axis in loops - node.axes]) >= _AGAIN
 
     def nests(self, targets: list[Target], found: dict[int, Node]) -> Stage:
         """Group cuts and targets, level by level."""

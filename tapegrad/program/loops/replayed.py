@@ -16,6 +16,7 @@ import numpy as np
 from tapegrad.program.fuse import LIMIT, fuse
 from tapegrad.program.loops.cut import Cutter
 from tapegrad.program.loops.driver import Driver
+from tapegrad.program.loops.find import kind_of
 from tapegrad.program.loops.memory_of_calls import Memory, Step
 from tapegrad.program.loops.table import Call, table_text
 from tapegrad.program.machine_code import Refused
@@ -39,12 +40,15 @@ _ANY_NUMBER: Final = frozenset(("add", "sub", "mul", "div", "maximum", "minimum"
 def is_replayed(program: Program) -> bool:
     """Return whether a program that cannot be fused as a whole becomes calls, and not stretches of fused operations.
 
-    Stretches go over long arrays once. Short ones stay in the cache between calls, and to fuse takes long: for a step
-    of an LSTM it took ten times as long as this, and ran no faster.
+    Stretches go over long arrays once. Short ones stay in the cache between calls, and where few kinds of operations
+    are many, to fuse takes long: for a step of an LSTM it took ten times as long as this, and ran no faster.
     """
     count = len(program.entries)
+    if not _SOME <= count < _MANY:
+        return count >= _MANY
     sizes = [math.prod(program.layouts[number].shape) for entry in program.entries for number in entry.results]
-    return count >= _MANY or (count >= _SOME and max(sizes) <= _SHORT)
+    kinds = {kind_of(program, entry) for entry in program.entries}
+    return max(sizes) <= _SHORT and 2 * len(kinds) <= count
 
 
 class Replayed(Driver):
