@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Number
 from typing import Any, Final
 
@@ -79,6 +79,14 @@ class LinAlgError(np.linalg.LinAlgError, RuntimeError):
     singular
     """
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        for tell in on_failure:
+            tell()
+
+
+#: What is called when an operation fails by its values: a function that is traced may catch the error.
+on_failure: Final[list[Callable[[], None]]] = []
 
 _PACKAGE: Final = __file__.removesuffix("errors.py")
 

@@ -11,6 +11,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.program.names import Names
+from tapegrad.program.values import Values
 
 ONE, TWO, THREE = (tg.tensor(np.array(own)) for own in ([1.0, 2.0, -1.0], [0.5, -0.2, 0.3], [2.0, 4.0, 8.0]))
 Pair = namedtuple("Pair", "first second")
@@ -25,6 +26,7 @@ class Box:
     """An object with attributes."""
 
     shared: Any = ONE
+    level: float
 
     def __init__(self, **values: Any) -> None:
         vars(self).update(values)
@@ -226,7 +228,97 @@ def networks_in_a_list() -> Program:
     yield
 
 
+def numbers_in_variables() -> Program:
+    global SCALE
+    SCALE, factor, shift, word = 2.0, 3.0, np.ones(3), "sin"
+
+    def helped(x: Any) -> Any:
+        return x * SCALE
+
+    yield lambda x: (tg.sin(x) if word == "sin" else tg.cos(x)) * helped(x) + factor * shift
+    SCALE = 5.0
+    yield
+    factor = 4.0
+    yield
+    shift = np.zeros(3)
+    yield
+    word = "cos"
+    yield
+    SCALE = 2.0
+    yield
+
+
+def numbers_in_containers() -> Program:
+    rates, options, pair = [0.1, 0.5], {"lr": 0.1, "w": ONE, "deep": {"k": 2}}, (2.0, [3.0])
+    yield lambda x: x * rates[1] + options["w"] * options["lr"] * options["deep"]["k"] + pair[0] * pair[1][0]
+    rates[1] = 0.7
+    yield
+    options["lr"] = 0.9
+    yield
+    options["deep"]["k"] = 5
+    yield
+    pair[1][0] = 7.0
+    yield
+    options["w"] = TWO
+    yield
+
+
+def numbers_in_objects() -> Program:
+    class Model:
+        power = 2
+
+        def __init__(self) -> None:
+            self.scale, self.box = 2.0, Box(inner=1.5, unread=0)
+
+        def __call__(self, x: Any) -> Any:
+            return self.scaled(x) ** self.power + self.box.inner + self.of_class(x) + self.plain(x)
+
+        def scaled(self, x: Any) -> Any:
+            return x * self.scale
+
+        @classmethod
+        def of_class(cls, x: Any) -> Any:
+            return x * cls.power
+
+        @staticmethod
+        def plain(x: Any) -> Any:
+            return x + Box.level
+
+    Box.level = 0.5
+    model = Model()
+    yield model
+    model.scale = 3.0
+    yield
+    model.box.inner = 0.25
+    yield
+    Model.power = 3
+    yield
+    Box.level = 1.5
+    yield
+    model.box = Box(inner=9.0)
+    yield
+
+
+def numbers_in_a_forward() -> Program:
+    class Scaled(tg.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * factor + self.inner(x)
+
+    class Inner(tg.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + shift
+
+    factor, shift, network = 2.0, 1.0, Scaled()
+    network.inner = Inner()
+    yield lambda x: network(x)
+    factor = 3.0
+    yield
+    shift = 4.0
+    yield
+
+
 PROGRAMS = [
+    numbers_in_variables, numbers_in_containers, numbers_in_objects, numbers_in_a_forward,
     elements_of_a_list, a_key_that_appears, an_empty_dict, a_variable_that_is_none, an_attribute_that_is_none,
     containers_of_many_kinds, a_container_with_two_names, slots, methods_and_classes, defaults, variables_of_a_forward,
     hooks_in_a_list, networks_in_variables_and_dicts, networks_in_a_list,
@@ -267,3 +359,33 @@ def test_functions_of_the_library_ask_for_nothing_in_a_call() -> None:
         return functions.second(functions.first(x))
 
     assert Names(function).checks(()) == []
+    assert Values(function).watched() == []
+
+
+def test_what_is_not_read_may_change() -> None:
+    """Names of code decide, and a number that the function itself counts is counted while it is traced."""
+    calls, box = [0], Box(scale=2.0, unread=0)
+
+    def function(x: Any) -> Any:
+        calls[0] += 1
+        return x * box.scale
+
+    compiled = tg.compile(function)
+    for turn in range(5):
+        box.unread = turn
+        np.testing.assert_array_equal(compiled(ONE), ONE * 2.0)
+    assert len(compiled.programs) == calls[0] == 1
+
+
+def test_a_function_that_catches_the_error_of_a_factorisation() -> None:
+    def safe(x: Any) -> Any:
+        try:
+            return tg.linalg.cholesky(x)
+        except tg.linalg.LinAlgError:
+            return x * 0.0 - 1.0
+
+    good, bad = np.array([[4.0, 1.0], [1.0, 3.0]]), -np.eye(2)
+    for matrices in ((good, bad, good), (bad, good, bad)):
+        compiled = tg.compile(safe)
+        for matrix in matrices:
+            np.testing.assert_allclose(compiled(matrix), np.asarray(safe(tg.tensor(matrix))), rtol=1e-12)

@@ -29,6 +29,7 @@ from tapegrad.program.recorded_calls import MarkedCall, RecordedCall, is_marking
 from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import trace
+from tapegrad.program.values import Values
 from tapegrad.program.version import Version
 from tapegrad.tape.entries import Leaf
 from tapegrad.tensor import Tensor
@@ -245,12 +246,13 @@ class Compiled:
             leaves_of_results[:] = [number for number, place in enumerate(found) if _is_new_leaf(own[place], tensors)]
             return [own[place] for place in found]
 
-        outside, names = Outside(), Names(self.function, others)
+        outside, names, values = Outside(), Names(self.function, others), Values(self.function)
         arrays = [own._data for own in given.inputs]
         with enable_grad(), noticed_draws(), limited(self._limit):
             program, captured = trace(call, arrays, given.wanted, outside, of_python=given.of_python())
         program.limit = self._limit
         outside.find_names(names)
+        outside.watch(values.watched())
         count = len(given.inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         plain = not outside.has_effects and all(isinstance(own, Tensor) for own in outside.sources)
@@ -270,7 +272,11 @@ class Compiled:
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
         guards = versions[0].program.guards
-        why = "Python looks at a value of its own computation" if guards else "what it finds outside is another one"
+        why = (
+            "Python looks at a value of its own computation"
+            if guards
+            else "what it finds outside is another one (a number that changes may be an argument)"
+        )
         warnings.warn(
             f"{self.function.__name__} takes another way in nearly every call, because {why}; it is not compiled. "
             f"{guards[-1].where if guards else ''}",

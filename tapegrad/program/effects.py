@@ -14,6 +14,7 @@ import numpy as np
 
 from tapegrad.program.names import Name, Names
 from tapegrad.program.traced import TracingError
+from tapegrad.program.watched import Watched, all_same
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape import versions
 from tapegrad.tape.layout import Layout
@@ -168,6 +169,11 @@ class Outside:
                 self.names.append((place, found[0]))
         self.checks += [functools.partial(stands_behind, *pair) for pair in held.values()]
         self.checks += names.checks(containers)
+
+    def watch(self, values: Sequence[Watched]) -> None:
+        """Let the program serve a call only if the same values stand at some places."""
+        if values:
+            self.checks.append(values[0].holds if len(values) == 1 else functools.partial(all_same, values))
 
     def holds(self) -> bool:
         """Whether gradients exist as they did in the trace, and Python's state is as it was."""

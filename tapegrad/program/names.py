@@ -47,7 +47,7 @@ class Name(NamedTuple):
                 return holder.cell_contents
             except ValueError:  # deleted
                 return None
-        return _attribute(holder, self.key)
+        return attribute(holder, self.key)
 
     def put(self, value: Any) -> None:
         """Let something stand behind the name."""
@@ -111,7 +111,7 @@ class Names:
             # Of classes, only methods and attributes are looked at that code names.
             left = []
             for kind, known in classes.items():
-                if not _is_ours(kind):
+                if not is_ours(kind):
                     new = [Name(kind, key) for key in words - known if key in vars(kind)]
                     left += [(name.value(), (name,), False) for name in new]
                     known |= words
@@ -170,12 +170,12 @@ class Names:
 def _is_fixed(value: Any) -> bool:
     """Whether a value is a function of the library, whose variables no user changes."""
     function = value.func if isinstance(value, functools.partial) else value
-    return isinstance(function, _FUNCTIONS) and _is_ours(function)
+    return isinstance(function, _FUNCTIONS) and is_ours(function)
 
 
 def _is_part(value: Any) -> bool:
     """Whether a value is a module of networks or an optimizer."""
-    own = _attribute(value, "__dict__")
+    own = attribute(value, "__dict__")
     return own.__class__ is dict and ("_kinds" in own or "param_groups" in own)
 
 
@@ -231,15 +231,15 @@ def _names_in(value: Any, words: set[str]) -> Iterator[tuple[Name, bool]]:
         yield from _held(value.func, value.args, value.keywords)
     elif isinstance(value, property):
         yield from _held(value.fget)
-    elif _attribute(value, "__wrapped__") is not None:
+    elif attribute(value, "__wrapped__") is not None:
         yield from _held(value.__wrapped__)
     elif isinstance(value, types.FunctionType):
         yield from [(name, False) for name in _variables(value, words)]
-    elif not isinstance(value, (types.ModuleType, type)) and not _is_ours(value):
-        own = _attribute(value, "__dict__")
-        is_module = _attribute(value, "_kinds") is not None  # of a network: only the code of its parts is looked at
+    elif not isinstance(value, (types.ModuleType, type)) and not is_ours(value):
+        own = attribute(value, "__dict__")
+        is_module = attribute(value, "_kinds") is not None  # of a network: only the code of its parts is looked at
         for key in own if own.__class__ is dict else ():
-            if not is_module or _attribute(own[key], "_kinds") is not None:
+            if not is_module or attribute(own[key], "_kinds") is not None:
                 yield Name(own, key), True
         for kind in type(value).__mro__:
             slots = vars(kind).get("__slots__", ())
@@ -248,7 +248,7 @@ def _names_in(value: Any, words: set[str]) -> Iterator[tuple[Name, bool]]:
                 yield Name(value, f"_{kind.__name__.lstrip('_')}{key}" if is_private else key), True
 
 
-def _attribute(value: Any, name: str) -> Any:
+def attribute(value: Any, name: str) -> Any:
     """Return an attribute; None if there is none, whatever the `__getattr__` of a user's class raises then."""
     try:
         return getattr(value, name, None)
@@ -269,16 +269,23 @@ def _variables(function: types.FunctionType, others: set[str]) -> Iterator[Name]
     others.update(words)
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     names = [Name(cell, key) for key, cell in cells]
-    if not _is_ours(function):
+    if not is_ours(function):
         yield from [Name(function, key) for key in ("__defaults__", "__kwdefaults__")]
         names += [Name(function.__globals__, key) for key in words if key in function.__globals__]
     yield from names
     for held in [name.value() for name in names]:
-        if isinstance(held, (types.ModuleType, type)) and not _is_ours(held):
+        if isinstance(held, (types.ModuleType, type)) and not is_ours(held):
             holder = held if isinstance(held, type) else vars(held)
             yield from [Name(holder, key) for key in words if key in vars(held)]
 
 
-def _is_ours(value: Any) -> bool:
-    module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+def is_ours(value: Any) -> bool:
+    """Whether the library, or one that it is made of, defines something."""
+    return is_name_of_ours(
+        value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    )
+
+
+def is_name_of_ours(module: str | None) -> bool:
+    """Whether a module of this name is the library's, or of one that it is made of."""
     return (module or "").partition(".")[0] in ("tapegrad", "numpy", "scipy", "builtins", "types", "functools")

@@ -17,7 +17,7 @@ from tapegrad import modes
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.effects import Drawn, GradOf, NewGrad, Outside, Postponed, Read, Source
 from tapegrad.program.traced import Traced, TracingError, error
-from tapegrad.program.watched import Attributes, Watched, all_same
+from tapegrad.program.watched import Attributes, Watched
 from tapegrad.program.writes import Writes
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import Leaf
@@ -219,8 +219,7 @@ class Takes(Writes):
         own.sources += self._sources.values()
         own.checks += self._checks
         state = self._state()
-        if state:
-            own.checks.append(functools.partial(all_same, state))
+        own.watch(state)
         hooked = [tensor for tensor in captured.values() if own.is_step and isinstance(tensor._node, Leaf)]
         if hooked:
             own.checks.append(functools.partial(_have_hooks, hooked, [_hooks_of(tensor) for tensor in hooked]))

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import dtypes, modes, pass_modes
+from tapegrad.errors import on_failure
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.index_values import TracedIndices
@@ -324,9 +325,13 @@ def trace(
     tracer.of_python = {numbers[place] for place in of_python}
     tracer.has_integers = any(arrays[place].dtype == np.int64 for place in of_python)
     dtypes.on_change.append(tracer.forget_kinds)
+    failures: list[bool] = []
+    on_failure.append(fail := lambda: failures.append(True))
     try:
         with modes.intercept(tracer), pass_modes.tracing(), _noticing_modules():
             outputs = function(*inputs)
+            if failures:  # which it has caught; with other values nothing fails
+                tracer.postpone()
             tracer.renew_all(outputs)
             results = [tracer.number_of(own) for own in outputs]
             nodes = [own._node for own in outputs]
@@ -338,6 +343,7 @@ def trace(
             del nodes
     finally:
         dtypes.on_change.remove(tracer.forget_kinds)
+        on_failure.remove(fail)
         tracer.restore()
     program = tracer.program([*numbers, *taken], [*results, *changed])
     program.tracked = tracked

@@ -53,10 +53,13 @@ class Version:
         if not outside.holds():
             return None
         states = outside.states()  # another trace draws the same random numbers
-        outputs = self._outputs(inputs, is_new)
-        if outputs is None:
-            for bits, state in states:
-                bits.state = state
+        outputs = None
+        try:
+            outputs = self._outputs(inputs, is_new)
+        finally:
+            if outputs is None:
+                for bits, state in states:
+                    bits.state = state
         return outputs
 
     def example(self, inputs: Sequence[Tensor]) -> list[np.ndarray] | None:
@@ -87,7 +90,9 @@ class Version:
         except Exception:
             if self.program.guards and not is_new:  # perhaps an operation of another branch
                 return None
-            raise
+            if is_new or outside.has_effects:  # which the function itself would leave half done
+                raise
+            raise Postponed from None  # the function may catch the error, or raises it itself
         if not self.program.holds(values):
             return None
         count = len(self.places)

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-_PLAIN: Final = (int, float, complex, bool, str, bytes)
+PLAIN: Final = (int, float, complex, bool, str, bytes)
 _MOST: Final = 1000  # elements of a container that are looked at
 
 
@@ -26,20 +26,23 @@ class Watched:
         self.present, self.values = present, list(present())
         self.identities = list(map(id, self.values))
 
+    def holds(self) -> bool:
+        """Whether the same things stand there; identities are compared in .2 µs."""
+        return list(map(id, self.present())) == self.identities or self.is_same()
+
     def is_same(self) -> bool:
-        """Whether the same things stand there."""
+        """Whether the same things stand there, or equal numbers and strings."""
         present = list(self.present())
         return len(present) == len(self.values) and all(map(_is_same, present, self.values))
 
 
 def _is_same(one: Any, two: Any) -> bool:
-    return one is two or (one.__class__ is two.__class__ and one.__class__ in _PLAIN and bool(one == two))
+    return one is two or (one.__class__ is two.__class__ and one.__class__ in PLAIN and bool(one == two))
 
 
 def all_same(watched: Iterable[Watched]) -> bool:
     """Whether the same things stand at all places."""
-    # Identities are compared in .2 µs.
-    return all(list(map(id, own.present())) == own.identities or own.is_same() for own in watched)
+    return all(own.holds() for own in watched)
 
 
 def contents(value: Any, depth: int = 3) -> list[Watched]:

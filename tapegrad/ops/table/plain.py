@@ -20,8 +20,7 @@ from tapegrad.tape.layout import Layout
 __all__ = ["attributes", "by_numpy", "may_differ", "plain"]
 
 _ELEMENTWISE: Final = ("unary", "binary", "elementwise")
-_COPIES: Final = ("along", "indexing")  # which stand as kernels write them
-_FAMILIES: Final = (*_ELEMENTWISE, "reduction", *_COPIES)
+_FAMILIES: Final = (*_ELEMENTWISE, "reduction", "along", "indexing")
 _OPERATORS: Final[Mapping[str, Callable[..., Any]]] = {"pow": lambda x, y: x**y}
 _NUMPYS: Final = {"dim": "axis", "keepdim": "keepdims"}
 
@@ -51,8 +50,8 @@ def by_numpy(op: Op, layouts: Sequence[Layout], attrs: Mapping[str, Any]) -> Cal
         return None
     if isinstance(function, np.ufunc):
         return function
-    of_copies = dtypes.pop() if op.family in _COPIES else None
-    return functools.partial(_computed, function, attributes(op, attrs), of_copies)
+    of_lines = dtypes.pop() if op.family == "along" else None
+    return functools.partial(_computed, function, attributes(op, attrs), of_lines)
 
 
 def may_differ(op: Op, layouts: Sequence[Layout], attrs: Mapping[str, Any]) -> bool:
@@ -68,7 +67,7 @@ def _function(op: Op) -> Callable[..., Any] | None:
 
 
 def _computed(function: Callable[..., Any], named: Mapping[str, Any], dtype: Any, *values: Any) -> Any:
-    """Return the result of a function with attributes, a scalar if it is one number; copies in their dtype."""
+    """Return the result of a function with attributes, a scalar if it is one number; of lines in their dtype."""
     if dtype is None:
         return function(*values, **named)[()]
     with np.errstate(all="ignore"):
