@@ -359,7 +359,7 @@ def test_functions_of_the_library_ask_for_nothing_in_a_call() -> None:
         return functions.second(functions.first(x))
 
     assert Names(function).checks(()) == []
-    assert Values(function).watched() == []
+    assert Values(function).unchanged() == []
 
 
 def test_what_is_not_read_may_change() -> None:

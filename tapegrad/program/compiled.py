@@ -252,7 +252,7 @@ class Compiled:
             program, captured = trace(call, arrays, given.wanted, outside, of_python=given.of_python())
         program.limit = self._limit
         outside.find_names(names)
-        outside.watch(values.watched())
+        outside.checks += values.unchanged()
         count = len(given.inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         plain = not outside.has_effects and all(isinstance(own, Tensor) for own in outside.sources)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program import columns, traced_calls, walking
+from tapegrad.program import columns, standing, traced_calls, walking
 from tapegrad.program.calling import run
 from tapegrad.program.sharing import run_blocks, run_stages
 from tapegrad.program.templates import Input, Output
@@ -47,6 +47,7 @@ def load_all() -> None:
 def _load_tracing() -> None:
     columns.load_all()
     walking.load_all()
+    standing.load_all()
 
 
 @functools.cache

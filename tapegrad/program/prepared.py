@@ -11,6 +11,7 @@ import numpy as np
 
 from tapegrad.program.effects import Drawn, Outside, Read, stands_behind
 from tapegrad.program.program import Program
+from tapegrad.program.standing import Standing
 from tapegrad.program.templates import Changes
 from tapegrad.tape import versions
 from tapegrad.tape.layout import Layout, contiguous_layout
@@ -57,7 +58,7 @@ def prepared(
         for own, layout in zip(tensors, layouts[n_inputs:], strict=True)
     ]
     checks: list[Callable[[], bool]] = [
-        *outside.checks,
+        *[own.compiled if isinstance(own, Standing) else own for own in outside.checks],
         *(functools.partial(stands_behind, name, tensors[place]) for place, name in outside.names),
     ]
     if not outside.has_effects and not outside.conditions and not checks and not fresh:
@@ -85,6 +86,8 @@ def _before(
     local: threading.local,
 ) -> Callable[[], bool]:
     """Return what looks at Python's state, and makes the inputs that are new in each call."""
+    if len(checks) == 1 and not fresh:
+        return checks[0]
     has_draws = any(isinstance(source, Drawn) for _, source in fresh)
 
     def before() -> bool:

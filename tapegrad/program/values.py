@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.program.names import attribute, is_name_of_ours, is_ours
+from tapegrad.program.standing import Place, Standing
 from tapegrad.program.watched import PLAIN, Watched
 from tapegrad.tensor import Tensor
 
@@ -21,7 +21,6 @@ __all__ = ["Values"]
 
 _VALUES: Final = (*PLAIN, np.ndarray)
 _MOST: Final = 1000  # functions, objects and containers that are looked at, and elements of each
-_cell: Final = attrgetter("cell_contents")
 
 
 class Values:
@@ -31,22 +30,16 @@ class Values:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._named: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}  # dict or class, name and value, by identities
-        self._cells: list[tuple[Any, Any]] = []
+        self._places: dict[tuple[int, Any], Place] = {}
         self._lists: list[Watched] = []
         self._known: dict[tuple[int, frozenset[str]], Any] = {}
         self.value(function, frozenset())
 
-    def watched(self) -> list[Watched]:
-        """Return what is to be compared in each call: not what the function has changed itself."""
-        keys: dict[int, tuple[Any, list[Any]]] = {}
-        for holder, key, value in self._named.values():
-            if _space(holder).get(key) is value:
-                keys.setdefault(id(holder), (holder, []))[1].append(key)
-        cells = [cell for cell, value in self._cells if _content(cell) is value]
-        found = [Watched(functools.partial(map, _space(holder).get, own)) for holder, own in keys.values()]
-        found += [Watched(functools.partial(map, _content, cells))] if cells else []
-        return [*found, *[own for own in self._lists if own.holds()]]
+    def unchanged(self) -> list[Callable[[], bool]]:
+        """Return what is to be asked in each call: not about values that the function has changed itself."""
+        places = [place for place in self._places.values() if place.present() is place.value]
+        found: list[Callable[[], bool]] = [Standing(places)] if places else []
+        return [*found, *[own.holds for own in self._lists if own.holds()]]
 
     def value(self, value: Any, words: frozenset[str]) -> None:
         """Look at what stands behind a name of code with these names of attributes."""
@@ -68,7 +61,7 @@ class Values:
                 self.value(own, words)
         elif isinstance(value, types.FunctionType):
             self.function(value)
-        elif isinstance(value, types.ModuleType) or not is_ours(value if isinstance(value, type) else type(value)):
+        elif not is_ours(value if isinstance(value, (type, types.ModuleType)) else type(value)):
             self.attributes(value, words)
 
     def function(self, function: types.FunctionType) -> frozenset[str]:
@@ -76,12 +69,10 @@ class Values:
         codes = [function.__code__]
         for code in codes:  # it grows
             codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
-        is_fixed = is_name_of_ours(function.__globals__.get("__name__"))  # whatever it wraps
+        is_fixed = is_ours(function) or is_name_of_ours(function.__globals__.get("__name__"))  # which may wrap a user's
         words = frozenset(key for code in codes for key in code.co_names)
         for cell in function.__closure__ or ():
-            if type(_content(cell)) in _VALUES and not is_fixed:
-                self._cells.append((cell, _content(cell)))
-            self.value(_content(cell), words)
+            self.look(Place(cell, types.CellType, None), words, is_fixed)
         if not is_fixed:
             self.names(function.__globals__, words & function.__globals__.keys(), words)
         return words
@@ -94,15 +85,18 @@ class Values:
     def names(self, holder: Any, keys: Iterable[Any], words: frozenset[str]) -> None:
         """Look at variables, attributes, or what is in a dict."""
         for key in list(keys)[:_MOST]:
-            value = _space(holder)[key]
-            if type(value) in _VALUES:
-                self._named[id(holder), key] = holder, key, value
-            else:
-                self.value(value, words)
+            self.look(Place(holder, key, None), words)
+
+    def look(self, place: Place, words: frozenset[str], is_fixed: bool = False) -> None:
+        """Look at what stands at a place, where a user may change it unless that `is_fixed`."""
+        value = place.present()
+        if type(value) in _VALUES and not is_fixed:
+            self._places[id(place.holder), place.key] = place._replace(value=value)
+        self.value(value, words)
 
     def attributes(self, value: Any, words: frozenset[str]) -> None:
         """Look at the attributes of an object that code names, and at its methods."""
-        own = attribute(value, "__dict__") or {}
+        own: Any = {} if isinstance(value, type) else attribute(value, "__dict__") or {}
         is_network = "_kinds" in own  # what is read of it is compared anyway
         words = words | {"forward"} if is_network else words | {"__call__"}
         if isinstance(own, dict) and not is_network:
@@ -116,24 +110,12 @@ class Values:
                     member = member.__func__
                 elif isinstance(member, property):
                     member = member.fget
-                if isinstance(member, types.FunctionType):
+                if isinstance(member, types.FunctionType):  # a method
                     if (id(member), words) not in self._known:
                         self._known[id(member), words] = member
                         self.method(member, value)
-                else:
-                    self.names(kind, [key], words)
-
-
-def _space(holder: Any) -> Any:
-    """Return where the names of a dict or a class stand."""
-    return vars(holder) if isinstance(holder, type) else holder
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return _cell(cell)
-    except ValueError:  # deleted
-        return None
+                elif key not in own:
+                    self.names(vars(kind), [key], words)
 
 
 def _values_in(container: Sequence[Any]) -> list[Any]:

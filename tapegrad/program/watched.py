@@ -33,10 +33,11 @@ class Watched:
     def is_same(self) -> bool:
         """Whether the same things stand there, or equal numbers and strings."""
         present = list(self.present())
-        return len(present) == len(self.values) and all(map(_is_same, present, self.values))
+        return len(present) == len(self.values) and all(map(is_same, present, self.values))
 
 
-def _is_same(one: Any, two: Any) -> bool:
+def is_same(one: Any, two: Any) -> bool:
+    """Whether two things are one, or equal numbers or strings of one class."""
     return one is two or (one.__class__ is two.__class__ and one.__class__ in PLAIN and bool(one == two))
 
 
