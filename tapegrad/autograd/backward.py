@@ -224,8 +224,8 @@ def _batched(
         gradients = pull_rows(outputs, inputs, batches, retain, create_graph, unused_allowed)
         if gradients is not None:
             if materialize:
-                gradients = [from_array(np.zeros((count, *x.shape), x.dtype)) if own is None else own
-                             for x, own in zip(inputs, gradients, strict=True)]  # fmt: skip
+                gradients = [from_array(np.zeros((count, *x.shape), x.dtype)) if gradient is None else gradient
+                             for x, gradient in zip(inputs, gradients, strict=True)]  # fmt: skip
             return tuple(gradients)
     rows = []
     for index in range(count):

@@ -158,15 +158,17 @@ _FEW: Final = 6  # operands, of which Python looks at each in less time than a p
 
 def _depends_only_on(node: TapeNode, leaves: set[int]) -> bool | None:
     """Do as `depends_only_on` for a graph with few edges; return None for others, and for one that was freed."""
-    found: list[Any] = [node]
-    for number, own in enumerate(found):  # it grows
-        if own.__class__ is Leaf:
-            if own.slot not in leaves and not _has_ended(own):
+    nodes: list[Any] = [node]
+    for number, reached in enumerate(nodes):  # it grows
+        if reached.__class__ is Leaf:
+            if reached.slot not in leaves and not _has_ended(reached):
                 return False
-        elif number >= _FEW or is_freed(own):
+        elif number >= _FEW or is_freed(reached):
             return None
         else:
-            found += [one for one in own[FIRST_OPERAND : FIRST_OPERAND + own[PLAN_OBJECT].arity] if one is not None]
+            nodes += [
+                one for one in reached[FIRST_OPERAND : FIRST_OPERAND + reached[PLAN_OBJECT].arity] if one is not None
+            ]
     return True
 
 

@@ -336,10 +336,10 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(ctx: Any, *grads: Any) -> Any:
         with modes.no_grad():
             values = backward(ctx, *grads)
-        if not modes.is_grad_enabled() or not any(isinstance(own, Tensor) and own.requires_grad for own in grads):
+        if not modes.is_grad_enabled() or not any(isinstance(value, Tensor) and value.requires_grad for value in grads):
             return values
         outputs = values if isinstance(values, tuple) else (values,)
-        refused = _Refused.apply(*[None if own is None else own.detach().requires_grad_() for own in outputs])
+        refused = _Refused.apply(*[None if value is None else value.detach().requires_grad_() for value in outputs])
         return refused if isinstance(values, tuple) else refused[0]
 
     return wrapper

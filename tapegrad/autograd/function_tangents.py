@@ -64,7 +64,9 @@ def with_tangents(jvp: Callable[..., Any], ctx: Any, args: Sequence[Any], run: C
     with modes.uninterrupted():
         out = run()
         outputs = out if isinstance(out, tuple) else (out,)
-        node = next((own._node for own in outputs if isinstance(own, Tensor) and isinstance(own._node, list)), None)
+        node = next(
+            (tensor._node for tensor in outputs if isinstance(tensor, Tensor) and isinstance(tensor._node, list)), None
+        )
         if node is not None and "_written" in ctx.__dict__:  # the call was recorded
             ctx = type(ctx).of(whole_node(node))
         values = tangents_by(jvp, ctx, args, tangents, len(outputs))

@@ -57,8 +57,8 @@ def vjp(
     """
     call = Call("vjp", func, inputs, create_graph, strict)
     vectors = call.vectors(v, call.outputs, call.returns_tuple, "the user-provided function returns")
-    found = call.slopes(call.outputs, call.inputs, vectors, create_graph)
-    return call.returned(), call.result(call.filled(found, call.inputs, "output"), call.has_tuple)
+    products = call.slopes(call.outputs, call.inputs, vectors, create_graph)
+    return call.returned(), call.result(call.filled(products, call.inputs, "output"), call.has_tuple)
 
 
 def jvp(
@@ -101,8 +101,8 @@ def jvp(
     for index, slope in enumerate(slopes if strict else ()):
         if slope is None or not slope.requires_grad:
             refuse(f"The output of the user-provided function is independent of input {index}.")
-    found = iter(call.slopes(slopes, cts, vectors, create_graph))
-    products = [next(found) if output._layout.floating else None for output in call.outputs]
+    tangents = iter(call.slopes(slopes, cts, vectors, create_graph))
+    products = [next(tangents) if output._layout.floating else None for output in call.outputs]
     return call.returned(), call.result(call.filled(products, call.outputs, "output"), call.returns_tuple)
 
 
@@ -180,9 +180,9 @@ def _hessian_product(
     with enable_grad():
         slopes = call.slopes([call.single()], call.inputs, None, True)
     check_jacobian(slopes, strict)
-    found = call.slopes(slopes, call.inputs, vectors, create_graph)
+    products = call.slopes(slopes, call.inputs, vectors, create_graph)
     what = "jacobian" if name == "vhp" else "hessian"
-    return call.returned(), call.result(call.filled(found, call.inputs, what), call.has_tuple)
+    return call.returned(), call.result(call.filled(products, call.inputs, what), call.has_tuple)
 
 
 def jacobian(
@@ -225,13 +225,13 @@ def jacobian(
     call = Call("jacobian", func, inputs, create_graph, strict)
     rows = []
     for number, output in enumerate(call.outputs):
-        found = pull_units(output, call.inputs, create_graph=create_graph)
-        for index, slope in enumerate(found if strict else ()):
+        pulled = pull_units(output, call.inputs, create_graph=create_graph)
+        for index, slope in enumerate(pulled if strict else ()):
             if slope is None:
                 refuse(f"Output {number} of the user-provided function is independent of input {index}.")
             if create_graph and not slope.requires_grad:
                 refuse(f"The jacobian of the user-provided function is independent of input {index}.", True)
-        blocks = [block(output, x, slope) for x, slope in zip(call.inputs, found, strict=True)]
+        blocks = [block(output, x, slope) for x, slope in zip(call.inputs, pulled, strict=True)]
         rows.append(call.result(blocks, call.has_tuple))
     return tuple(rows) if call.returns_tuple else rows[0]
 

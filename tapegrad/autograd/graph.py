@@ -70,8 +70,8 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     >>> x._version
     1
     """
-    for own in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        versions.note(own._array())
+    for one in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        versions.note(one._array())
 
 
 class _MultiHandle(RemovableHandle):

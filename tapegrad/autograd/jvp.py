@@ -140,7 +140,7 @@ def _rule_value(
         **{f"{name}_shape": x._layout.shape for name, x in zip(op.operands, bound.operands, strict=False)},
         **{name: _residual(op, x, results[0]) for name, x in zip(op.operands, bound.operands, strict=False)},
         **dict(zip(op.results, results, strict=True)),
-        "out": next((own for own in results if own._layout.floating), results[0]),
+        "out": next((result for result in results if result._layout.floating), results[0]),
         **bound.attrs,
         "ct": ct,
         "number": operand,

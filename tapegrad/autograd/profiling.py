@@ -133,11 +133,11 @@ class profile:  # noqa: N801  # as in PyTorch
 
     def totals(self) -> dict[tuple[str, str], tuple[int, float]]:
         """Return the number of calls and the seconds of each operation and phase, longest first."""
-        found: dict[tuple[str, str], tuple[int, float]] = {}
+        sums: dict[tuple[str, str], tuple[int, float]] = {}
         for event in self.events:
-            calls, seconds = found.get((event.op, event.phase), (0, 0.0))
-            found[event.op, event.phase] = calls + 1, seconds + event.seconds
-        return dict(sorted(found.items(), key=lambda item: -item[1][1]))
+            calls, seconds = sums.get((event.op, event.phase), (0, 0.0))
+            sums[event.op, event.phase] = calls + 1, seconds + event.seconds
+        return dict(sorted(sums.items(), key=lambda item: -item[1][1]))
 
     def table(self) -> str:
         """Return the totals as a table; ``print`` of the profile shows it too."""

@@ -49,8 +49,10 @@ def like(root: Tensor, gradient: Any) -> Tensor | None:
     """
     if gradient.__class__ is not Tensor:
         return None
-    data, own, layout = gradient._data, gradient._layout.plain, root._layout.plain
-    if own is not layout and (own.shape != layout.shape or own.dtype != layout.dtype):
+    data, gradient_layout, layout = gradient._data, gradient._layout.plain, root._layout.plain
+    if gradient_layout is not layout and (
+        gradient_layout.shape != layout.shape or gradient_layout.dtype != layout.dtype
+    ):
         return None
     return gradient if data.__class__ is np.ndarray and gradient._layout.contiguous and is_aligned(data) else None
 
@@ -58,7 +60,7 @@ def like(root: Tensor, gradient: Any) -> Tensor | None:
 def as_sequence(value: Any) -> tuple[Any, ...]:
     """Return one tensor, or a sequence of them, as a tuple; an edge of the graph becomes the tensor it belongs to."""
     values = (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
-    return tuple([_at_edge(own) if isinstance(own, GradientEdge) else own for own in values])
+    return tuple([_at_edge(root) if isinstance(root, GradientEdge) else root for root in values])
 
 
 def _at_edge(edge: GradientEdge) -> Any:

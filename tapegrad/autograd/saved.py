@@ -68,7 +68,7 @@ class SavedTensor:
     def __init__(self, node: TapeNode, shown: str) -> None:
         saved_value(node, shown)  # raises if there is nothing of that name, or it was freed
         plan = node[PLAN_OBJECT]
-        name = next((own for own in plan.saved if _shown(plan, own) == shown), None)
+        name = next((candidate for candidate in plan.saved if _shown(plan, candidate) == shown), None)
         self._node, self._place = node, None if name is None else plan.position(name)
         self._shown = shown
 

@@ -190,7 +190,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
         return value
 
     def __enter__(self) -> None:
-        if any(isinstance(own, allow_mutation_on_saved_tensors) for own in _local.active):
+        if any(isinstance(active, allow_mutation_on_saved_tensors) for active in _local.active):
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
         super().__enter__()
 

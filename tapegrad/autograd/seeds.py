@@ -66,9 +66,9 @@ def _pulled(root: Tensor, inputs: Sequence[Tensor], batch: np.ndarray, create_gr
         def row(ct: Tensor) -> list[Tensor | None]:
             return list(grad(root, inputs, ct, retain_graph=True, create_graph=create_graph, allow_unused=True))
 
-        found: list[Tensor | None] | None = mapped(row, row, [from_array(batch)], in_program=True)
-        if found is not None:
-            return found
+        pulled: list[Tensor | None] | None = mapped(row, row, [from_array(batch)], in_program=True)
+        if pulled is not None:
+            return pulled
     if len(batch) > 1 or not create_graph:
         gradients = pull_rows([root], inputs, [from_array(batch)], retain=True, create_graph=create_graph)
         if gradients is not None:

@@ -43,10 +43,10 @@ class Call:
 
     def __init__(self, name: str, func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool) -> None:
         self.name, self.create_graph, self.strict = name, create_graph, strict
-        self.has_tuple, given = _as_tuple(inputs, "inputs", name)
+        self.has_tuple, tensors = _as_tuple(inputs, "inputs", name)
         self.has_arrays = all(isinstance(one, np.ndarray) for one in (inputs if self.has_tuple else (inputs,)))
         with enable_grad():
-            self.inputs = tuple(self._fresh(tensor) for tensor in given)
+            self.inputs = tuple(self._fresh(tensor) for tensor in tensors)
             self.returns_tuple, self.outputs = _as_tuple(func(*self.inputs), OUTPUTS, name)
         for index, output in enumerate(self.outputs):
             if strict and not output.requires_grad:
@@ -102,19 +102,19 @@ class Call:
         cts: Any = None if vectors is None else [vectors[index] for index in kept]
         if len(kept) == 1:
             chosen, cts = chosen[0], None if cts is None else cts[0]
-        found: Sequence[Tensor | None] = grad(chosen, inputs, cts, create_graph=create, allow_unused=True)
-        return found
+        gradients: Sequence[Tensor | None] = grad(chosen, inputs, cts, create_graph=create, allow_unused=True)
+        return gradients
 
-    def filled(self, found: Sequence[Tensor | None], like: Sequence[Tensor], what: str) -> list[Tensor]:
+    def filled(self, gradients: Sequence[Tensor | None], like: Sequence[Tensor], what: str) -> list[Tensor]:
         """Return slopes, with zeros for None, which strict mode refuses."""
         if self.strict:
-            for index, slope in enumerate(found):
+            for index, slope in enumerate(gradients):
                 if slope is None:
                     refuse(f"The {what} of the user-provided function is independent of input {index}.")
                 if self.create_graph and not slope.requires_grad:
                     kind = "jacobian" if what == "output" else what
                     refuse(f"The {kind} of the user-provided function is independent of input {index}.", True)
-        return [zeros_of(x) if slope is None else slope for x, slope in zip(like, found, strict=True)]
+        return [zeros_of(x) if slope is None else slope for x, slope in zip(like, gradients, strict=True)]
 
     def result(self, tensors: Sequence[Tensor], has_tuple: bool) -> Any:
         """Return tensors as users get them."""

@@ -50,5 +50,5 @@ class Variable(metaclass=_AnyTensor):
             )
         if data is not None and not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
-        own = from_array(np.empty(0, default_dtype())) if data is None else data.detach()
-        return own.requires_grad_(requires_grad) if requires_grad else own
+        leaf = from_array(np.empty(0, default_dtype())) if data is None else data.detach()
+        return leaf.requires_grad_(requires_grad) if requires_grad else leaf

@@ -150,9 +150,9 @@ class Level:
     def gradients(self, output: Tensor) -> tuple[list[Tensor], Tensor]:
         """Return the gradients of a scalar, and the scalar, both as results of this call."""
         if not self.is_connected:
-            found = run_to_own_leaves(output, [tensor._node for tensor in self.inputs])  # type: ignore[misc]
-            if found is not None:
-                return self._filled(found), without_graph(output)
+            gradients = run_to_own_leaves(output, [tensor._node for tensor in self.inputs])  # type: ignore[misc]
+            if gradients is not None:
+                return self._filled(gradients), without_graph(output)
         records = self.records and not (output.is_traced and self.is_closed(output))
         return self.pull([output], [None], records), self.cut(output)
 
@@ -162,23 +162,23 @@ class Level:
             return [None] * len(self.inputs), True
         if not self.is_connected:  # then one pass tells both
             leaves: Any = [tensor._node for tensor in self.inputs]
-            found = recorded(record_to_own_leaves, output, ct, leaves)
-            if found is not None:
-                return found, True
-        found = recorded(grad, output, self.inputs, ct, create_graph=True, allow_unused=True)
-        return found, self.is_closed(output)
+            gradients = recorded(record_to_own_leaves, output, ct, leaves)
+            if gradients is not None:
+                return gradients, True
+        gradients = recorded(grad, output, self.inputs, ct, create_graph=True, allow_unused=True)
+        return gradients, self.is_closed(output)
 
     def pull(self, outputs: Sequence[Tensor], cts: Sequence[Tensor | None], create_graph: bool) -> list[Tensor]:
         """Return the gradients of outputs with respect to the inputs, for cotangents; the graph is kept."""
         pairs = [(output, ct) for output, ct in zip(outputs, cts, strict=True) if output.requires_grad]
-        found: Sequence[Tensor | None] = [None] * len(self.inputs)
+        gradients: Sequence[Tensor | None] = [None] * len(self.inputs)
         if pairs:
             roots, seeds = pairs[0] if len(pairs) == 1 else zip(*pairs, strict=True)
-            found = grad(roots, self.inputs, seeds, retain_graph=True, create_graph=create_graph, allow_unused=True)
-        return [self.cut(tensor) for tensor in self._filled(found)]
+            gradients = grad(roots, self.inputs, seeds, retain_graph=True, create_graph=create_graph, allow_unused=True)
+        return [self.cut(tensor) for tensor in self._filled(gradients)]
 
-    def _filled(self, found: Sequence[Tensor | None]) -> list[Tensor]:
-        return [zeros_of(x) if value is None else value for x, value in zip(self.inputs, found, strict=True)]
+    def _filled(self, gradients: Sequence[Tensor | None]) -> list[Tensor]:
+        return [zeros_of(x) if value is None else value for x, value in zip(self.inputs, gradients, strict=True)]
 
     # --- results -----------------------------------------------------------------------------------------------------
 
@@ -187,8 +187,8 @@ class Level:
         node = tensor._node
         if node is None or not self.records:
             return True
-        own = {x._node.slot for x in (*self.inputs, *self.cts) if isinstance(x._node, Leaf)}
-        return node.slot in own if isinstance(node, Leaf) else depends_only_on(node, own)
+        slots = {x._node.slot for x in (*self.inputs, *self.cts) if isinstance(x._node, Leaf)}
+        return node.slot in slots if isinstance(node, Leaf) else depends_only_on(node, slots)
 
     def cut(self, tensor: Tensor) -> Tensor:
         """Return a tensor as it leaves this call: without a graph, unless it belongs to the graph around."""

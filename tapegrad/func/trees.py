@@ -23,20 +23,20 @@ def flatten(tree: Any) -> list[Any]:
         return [tree]
     if is_row(tree):
         return list(tree)
-    found: list[Any] = []
-    _collect(tree, found)
-    return found
+    leaves: list[Any] = []
+    _collect(tree, leaves)
+    return leaves
 
 
-def _collect(tree: Any, found: list[Any]) -> None:
+def _collect(tree: Any, leaves: list[Any]) -> None:
     if isinstance(tree, dict):
         for child in tree.values():
-            _collect(child, found)
+            _collect(child, leaves)
     elif isinstance(tree, (tuple, list)):
         for child in tree:
-            _collect(child, found)
+            _collect(child, leaves)
     else:
-        found.append(tree)
+        leaves.append(tree)
 
 
 def rebuild(tree: Any, leaves: Sequence[Any]) -> Any:
@@ -104,14 +104,14 @@ def leaf_names(tree: Any, name: str) -> list[str]:
     ["carry['a']", "carry['b'][0]", "carry['b'][1][0]"]
     """
     if isinstance(tree, dict):
-        return [own for key, child in tree.items() for own in leaf_names(child, f"{name}[{key!r}]")]
+        return [leaf_name for key, child in tree.items() for leaf_name in leaf_names(child, f"{name}[{key!r}]")]
     if isinstance(tree, (tuple, list)):
         keys = (
             [f".{field}" for field in tree._fields]
             if hasattr(tree, "_fields")
             else [f"[{k}]" for k in range(len(tree))]
         )
-        return [own for key, child in zip(keys, tree, strict=True) for own in leaf_names(child, f"{name}{key}")]
+        return [leaf_name for key, child in zip(keys, tree, strict=True) for leaf_name in leaf_names(child, f"{name}{key}")]
     return [name]
 
 
@@ -132,9 +132,9 @@ def flatten_like(tree: Any, other: Any) -> list[Any]:
     """Return the leaves of a tree in the order of another one of its structure."""
     if is_row(tree) and is_row(other):
         return list(tree)
-    found: list[Any] = []
-    _collect_like(tree, other, found)
-    return found
+    leaves: list[Any] = []
+    _collect_like(tree, other, leaves)
+    return leaves
 
 
 def is_row(tree: Any) -> bool:
@@ -142,15 +142,15 @@ def is_row(tree: Any) -> bool:
     return tree.__class__ is tuple and set(map(type, tree)) <= _TENSORS
 
 
-def _collect_like(tree: Any, other: Any, found: list[Any]) -> None:
+def _collect_like(tree: Any, other: Any, leaves: list[Any]) -> None:
     if isinstance(other, dict):
         for key, child in other.items():
-            _collect_like(tree[key], child, found)
+            _collect_like(tree[key], child, leaves)
     elif isinstance(other, (tuple, list)):
         for pair in zip(tree, other, strict=True):
-            _collect_like(*pair, found)
+            _collect_like(*pair, leaves)
     else:
-        found.append(tree)
+        leaves.append(tree)
 
 
 def broadcast(prefix: Any, tree: Any) -> list[Any] | None:
@@ -172,5 +172,5 @@ def broadcast(prefix: Any, tree: Any) -> list[Any] | None:
         pairs = [(prefix[key], child) for key, child in tree.items()]
     else:
         pairs = list(zip(prefix, tree, strict=True))
-    found = [broadcast(*pair) for pair in pairs]
-    return None if any(leaves is None for leaves in found) else [leaf for leaves in found for leaf in leaves or ()]
+    parts = [broadcast(*pair) for pair in pairs]
+    return None if any(leaves is None for leaves in parts) else [leaf for leaves in parts for leaf in leaves or ()]

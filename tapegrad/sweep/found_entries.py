@@ -37,7 +37,9 @@ class FoundEntries:
         """Return the ids of an entry's operands, negative for constants, and which cotangents are wanted."""
         first, flags = self._starts[position], self._flags
         ids = self._edges[first : first + node[PLAN_OBJECT].arity]
-        return ids, tuple([operand for operand, own in enumerate(ids) if own >= 0 and flags[own] != UNWANTED])
+        return ids, tuple(
+            [operand for operand, entry_id in enumerate(ids) if entry_id >= 0 and flags[entry_id] != UNWANTED]
+        )
 
     def is_captured(self, entry_id: int) -> bool:
         """Whether the cotangent of a result is wanted itself."""

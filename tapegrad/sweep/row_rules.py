@@ -58,7 +58,7 @@ def _one_by_one(node: TapeNode, operands: Sequence[int], ct: Any, count: int) ->
     """Call the rules for each row."""
     rows = []
     for k in range(count):
-        row = tuple([own[k] for own in ct]) if isinstance(ct, tuple) else ct[k]
+        row = tuple([part[k] for part in ct]) if isinstance(ct, tuple) else ct[k]
         rows.append(dict(cotangents(node, operands, row)))
     return [(n, xp.stack([row[n] for row in rows])) for n in rows[0]]
 
@@ -110,7 +110,7 @@ def _moved(plan: Plan, operand: int, given: dict[str, Any], count: int) -> Any:
 def _behind(dim: Any) -> Any:
     """Return dimensions as they are with one more in front."""
     if isinstance(dim, tuple):
-        return tuple([_behind(own) for own in dim])
+        return tuple([_behind(one) for one in dim])
     return dim + 1 if dim >= 0 else dim
 
 

@@ -84,7 +84,7 @@ def split(plan: Plan, ct: Tensor) -> tuple[Tensor, ...]:
     parts, memory = parts_of(plan), ct._array()
     if not parts:
         return (ct,)
-    return tuple([from_array(np.ndarray(own.shape, own.dtype, memory, offset)) for own, offset in parts.values()])
+    return tuple([from_array(np.ndarray(part.shape, part.dtype, memory, offset)) for part, offset in parts.values()])
 
 
 def between_hooks(
@@ -94,7 +94,7 @@ def between_hooks(
     values: list[Any] = [None] * node[PLAN_OBJECT].arity
     for operand, value in cotangents(node, wanted, cts[0] if len(cts) == 1 else cts):
         values[operand] = value
-    return [(n, own) for n, own in enumerate(hooks.run_post(tuple(values), cts)) if n in wanted and own is not None]
+    return [(n, part) for n, part in enumerate(hooks.run_post(tuple(values), cts)) if n in wanted and part is not None]
 
 
 class Stops:
@@ -192,8 +192,8 @@ class Stops:
         if not parts:
             return cts[0]
         whole = ct._array().copy()
-        for own, target in zip(cts, split(node[PLAN_OBJECT], from_array(whole)), strict=True):
-            target._data[...] = own._data
+        for whole_ct, target in zip(cts, split(node[PLAN_OBJECT], from_array(whole)), strict=True):
+            target._data[...] = whole_ct._data
         return from_array(whole)
 
     def _run_rules_between_hooks(self, position: int, node: TapeNode, hooks: Hooks) -> None:

@@ -74,9 +74,9 @@ class _Range:
         if relation == "!=" and floor == ceiling:
             self.others.add(floor)
 
-    def tighten(self, given: float) -> None:
-        """Note that the polynomial is at least `given` for other reasons, and move the ends past `others`."""
-        self.given = max(self.given, given)
+    def tighten(self, least: float) -> None:
+        """Note that the polynomial is at least `least` for other reasons, and move the ends past `others`."""
+        self.given = max(self.given, least)
         self.low = max(self.low, self.given)
         while self.low in self.others:
             self.low += 1
@@ -117,7 +117,7 @@ class Conditions:
                 factor = rest.get((name,), 0)
                 if uses[name] == 1 and abs(factor) == 1:
                     value = {product: -other * factor for product, other in rest.items() if product != (name,)}
-                    values = {known: replaced(old, {name: value}) for known, old in values.items()} | {name: value}
+                    values = {letter: replaced(old, {name: value}) for letter, old in values.items()} | {name: value}
                     break
         return values
 
@@ -137,18 +137,18 @@ class Conditions:
             if not any(terms):
                 continue
             key, divisor, number = _canonical(terms)
-            own = ranges.setdefault(key, _Range())
+            range_ = ranges.setdefault(key, _Range())
             if relation != "given":
-                own.add(relation, number, divisor)
+                range_.add(relation, number, divisor)
             elif divisor > 0:
-                own.given = max(own.given, -(number // divisor))
+                range_.given = max(range_.given, -(number // divisor))
         lows = _lows(ranges)
-        for key, own in ranges.items():
+        for key, range_ in ranges.items():
             if len(key) == 1 and any(
-                _bounds(lows, other, more.high, key) <= own.high for other, more in ranges.items()
+                _bounds(lows, other, more.high, key) <= range_.high for other, more in ranges.items()
             ):
-                own.high = math.inf
-            for condition in own.texts(text(dict(key))):
+                range_.high = math.inf
+            for condition in range_.texts(text(dict(key))):
                 yield _names(dict(key)), condition
 
 

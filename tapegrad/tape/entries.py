@@ -244,7 +244,7 @@ def is_older(slot: int, other: int) -> bool:
 def operand_nodes(node: TapeNode) -> list[TapeNode | Leaf | None]:
     """Return the nodes of an entry's operands, None where no gradient is wanted; nothing once they are freed."""
     items = node[FIRST_OPERAND : FIRST_OPERAND + node[PLAN_OBJECT].arity]
-    return [own for own in items if own is None or isinstance(own, (list, Leaf))]  # hooks stay
+    return [item for item in items if item is None or isinstance(item, (list, Leaf))]  # hooks stay
 
 
 def operand_slots(node: TapeNode) -> list[int]:

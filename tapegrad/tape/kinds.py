@@ -42,9 +42,9 @@ class Kind:
     def find(self, lengths: Sequence[int], attrs: Mapping[str, Any]) -> Any:
         """Return the result for these lengths, or None."""
         for function in self.functions:
-            found = function(lengths, attrs)
-            if found is not None:
-                return found
+            value = function(lengths, attrs)
+            if value is not None:
+                return value
         return None
 
     def learn(self, work_out: Callable[[Trace], Any]) -> None:
@@ -85,9 +85,9 @@ class Templates:
 
     def kind(self, key: Hashable) -> Kind:
         """Return the kind with this key."""
-        found = self._kinds.get(key)
-        if found is None:
+        kind = self._kinds.get(key)
+        if kind is None:
             if len(self._kinds) >= self._KINDS:
                 self.clear()
-            found = self._kinds[key] = Kind(key, self._words)
-        return found
+            kind = self._kinds[key] = Kind(key, self._words)
+        return kind

@@ -274,7 +274,7 @@ def general(layout: Layout, trace: Trace) -> Layout:
         setattr(twin, name, getattr(layout, name))
     length: Any = trace.length  # its result counts as an integer here
     least = 0 if not layout.size else 2 if layout.size > 1 and layout.ndim == 1 else 1  # as `kind` says
-    twin.shape = tuple([length(own, least) for own in layout.shape])
+    twin.shape = tuple([length(extent, least) for extent in layout.shape])
     size = layout.dtype.itemsize
     twin.strides = contiguous_strides(twin.shape, size) if layout.contiguous else tuple(map(length, layout.strides))
     twin.size = math.prod(twin.shape)

@@ -237,13 +237,13 @@ class Trace:
         ]
         conditions += [f"{name} == {text(value)}" for name, value in equations.items()]
         left = list(self._conditions.texts(self._values, self._least))
-        known = set(self._lengths)
+        lengths = set(self._lengths)
         for call in [None, *calls]:
             if call is not None:
                 lines.append(f"{call} = {calls[call]}")
-                known.add(call)
-            conditions += [condition for names, condition in left if names <= known]
-            left = [(names, condition) for names, condition in left if not names <= known]
+                lengths.add(call)
+            conditions += [condition for names, condition in left if names <= lengths]
+            left = [(names, condition) for names, condition in left if not names <= lengths]
             if conditions:
                 lines.append(f"if not ({' and '.join(conditions)}): return None")
             conditions = []

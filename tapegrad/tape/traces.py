@@ -45,11 +45,11 @@ def line_of_user() -> str:
     """Return the innermost line of the user's program, without those of installed libraries."""
     import traceback
 
-    frames = [own for own in traceback.extract_stack(sys._getframe(1)) if not own.filename.startswith(_HERE)]
-    own = [
+    frames = [entry for entry in traceback.extract_stack(sys._getframe(1)) if not entry.filename.startswith(_HERE)]
+    entry = [
         frame for frame in frames if not frame.filename.startswith(_LIBRARIES) and "site-packages" not in frame.filename
     ]
-    return traceback.format_list((own or frames)[-1:])[0].strip() if frames else ""
+    return traceback.format_list((entry or frames)[-1:])[0].strip() if frames else ""
 
 
 def note_call(node: TapeNode) -> None:

@@ -100,7 +100,7 @@ class Writer:
 
     def __call__(self) -> None:
         """Note that all of them are written to now."""
-        self.note([own._data for own in self.tensors])
+        self.note([tensor._data for tensor in self.tensors])
 
     def note(self, arrays: list[Any]) -> None:
         """Note that arrays are written to now, mostly the same ones as before."""
@@ -112,7 +112,7 @@ class Writer:
             or not all(map(operator.is_, arrays, self._arrays))
         ):
             note_all(arrays)
-            self._arrays, self._known = arrays, [_storages[id(owner_of(own))] for own in arrays]
+            self._arrays, self._known = arrays, [_storages[id(owner_of(array))] for array in arrays]
             return
         last = place = now()
         for storage in self._known:

@@ -248,13 +248,13 @@ def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Cal
             return bind
 
         def bind_given(*args: Any, **kwargs: Any) -> Any:
-            given = {name: value for name, value in zip(names, args) if value is not missing}  # noqa: B905  # may be few
-            given.update(kwargs)
-            for name in flags & given.keys():
-                check_bool(signature.__name__.removesuffix("_along"), name, given[name])  # of max_along: users call max
-            if not theirs.isdisjoint(given):
-                _in_our_names(signature.__name__, given, parameters.others, {})
-            return bind(**given)
+            named = {name: value for name, value in zip(names, args) if value is not missing}  # noqa: B905  # may be few
+            named.update(kwargs)
+            for name in flags & named.keys():
+                check_bool(signature.__name__.removesuffix("_along"), name, named[name])  # of max_along: users call max
+            if not theirs.isdisjoint(named):
+                _in_our_names(signature.__name__, named, parameters.others, {})
+            return bind(**named)
 
         return bind_given
 

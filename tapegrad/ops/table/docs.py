@@ -120,22 +120,22 @@ def docstring(doc: str, common: Common, derivative: str = "", example: str = "")
     doc = _without_indent(doc).rstrip()
     notes = derivative and f"\n\nNotes\n-----\nDerivative: {derivative}"
     example = example and f"\n\nExamples\n--------\n>>> import tapegrad as tg\n{example}"
-    doc, heading, own = doc.partition("\n\nExamples\n--------\n")
-    example = f"{heading}{own}" if heading else example
-    doc, heading, own = doc.partition("\n\nNotes\n-----\n")
-    notes = f"{heading}{own}" if heading else notes
+    doc, heading, section = doc.partition("\n\nExamples\n--------\n")
+    example = f"{heading}{section}" if heading else example
+    doc, heading, section = doc.partition("\n\nNotes\n-----\n")
+    notes = f"{heading}{section}" if heading else notes
     if "\n---" not in doc:  # no section of its own
         return f"{doc}{_all_sections(common)}{notes}{example}"
-    doc, heading, own = doc.partition("\n\nWarns\n-----\n")
-    notes = f"{heading}{own}{notes}"
+    doc, heading, section = doc.partition("\n\nWarns\n-----\n")
+    notes = f"{heading}{section}{notes}"
     sections = ""
     for heading, before, default, after in (
         (_RAISES, common.raises, "", ""),
         (_RETURNS, "", common.returns, ""),
         (_PARAMETERS, common.parameters, "", common.options),
     ):
-        doc, _, own = doc.partition(heading)
-        text = "\n".join([part for part in (before, own or default, after) if part])
+        doc, _, section = doc.partition(heading)
+        text = "\n".join([part for part in (before, section or default, after) if part])
         sections = f"{heading}{text}{sections}" if text else sections
     return f"{doc}{sections}{notes}{example}"
 
@@ -192,9 +192,9 @@ def has_example(op: Op) -> bool:
 
 def example_output(op: Op) -> str:
     """Return what the example of an op prints."""
-    known = op.forward.other if isinstance(op.forward, Function) else op.forward  # ours would be compiled now
+    forward = op.forward.other if isinstance(op.forward, Function) else op.forward  # ours would be compiled now
     attrs = {"dim": 1} if op.family == "reduction" else {}
-    return format_tensor(np.asarray((op.oracle or known)(*map(np.array, _example_operands(op)), **attrs)))
+    return format_tensor(np.asarray((op.oracle or forward)(*map(np.array, _example_operands(op)), **attrs)))
 
 
 def _example_operands(op: Op) -> list[Any]:

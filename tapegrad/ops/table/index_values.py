@@ -42,7 +42,7 @@ class TracedIndices(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Compute with the integers, and guard them."""
-        arrays = [np.asarray(own) if isinstance(own, TracedIndices) else own for own in inputs]
+        arrays = [np.asarray(operand) if isinstance(operand, TracedIndices) else operand for operand in inputs]
         return getattr(ufunc, method)(*arrays, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

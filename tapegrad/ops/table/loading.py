@@ -39,7 +39,7 @@ def load(place: str, name: str) -> bool:
 def load_all() -> None:
     """Import all files that have public functions."""
     with _lock:
-        for file in sorted({file for found in PLACES.values() for file in found}):
+        for file in sorted({file for files in PLACES.values() for file in files}):
             import_module(OPS + file)
 
 

@@ -336,15 +336,15 @@ class Op(_Frozen):
             A bit for each of the first operands that a gradient is wanted for.
         """
         key = self.vjp, wanted
-        found = self._residuals.get(key)
-        if found is None:
+        residuals = self._residuals.get(key)
+        if residuals is None:
             asked, names = self.asked(wanted), (*self.operands, "out")
             saved = tuple(name for name in names if name in asked)
             bits = sum(1 << operand for operand, is_wanted in enumerate(wanted[:62]) if is_wanted)
-            found = (
+            residuals = (
                 True in wanted, saved, sum(1 << bit for bit, name in enumerate(names) if name in saved),
                 bits or int(True in wanted),
             )  # fmt: skip
             if len(wanted) <= _FEW:  # longer tuples could be of any number
-                self._residuals[key] = found
-        return found
+                self._residuals[key] = residuals
+        return residuals

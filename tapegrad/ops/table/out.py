@@ -36,9 +36,9 @@ def into(out: Any, name: str, function: Callable[..., Any], args: Sequence[Any])
         return _write(out, result)
     if not isinstance(out, (tuple, list)) or len(out) != len(result):
         raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(result)} tensors, one for each result")
-    for own, one in zip(out, result, strict=True):
-        _check(name, own, one)  # all of them before the first is written
-    written = [_write(own, one) for own, one in zip(out, result, strict=True)]
+    for target, one in zip(out, result, strict=True):
+        _check(name, target, one)  # all of them before the first is written
+    written = [_write(target, one) for target, one in zip(out, result, strict=True)]
     return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
 
 

@@ -142,11 +142,11 @@ def withdraw(name: str) -> None:
 
 def find(place: str, name: str) -> Public | None:
     """Return what a list has under a name, and import its file if nobody did."""
-    found = _found.get((place, name))
+    entry = _found.get((place, name))
     # Another thread may be at the import of its file, whose last lines it may need.
-    if (found is None or found.file not in complete) and load(place, name):
-        found = _found[place, name]
-    return found
+    if (entry is None or entry.file not in complete) and load(place, name):
+        entry = _found[place, name]
+    return entry
 
 
 def names_in(place: str) -> list[str]:

@@ -98,8 +98,8 @@ def nearest(name: str) -> str:
     for namespace in NAMESPACES:
         for own in names_in(namespace):
             places.setdefault(own, namespace)
-    found = difflib.get_close_matches(name.lower(), list(places), 1, 0.7)
-    return f"{places[found[0]]}.{found[0]}" if found else ""
+    matches = difflib.get_close_matches(name.lower(), list(places), 1, 0.7)
+    return f"{places[matches[0]]}.{matches[0]}" if matches else ""
 
 
 @functools.lru_cache(maxsize=256)  # the nearest name takes 20 ms, and programs ask `hasattr` often

@@ -241,8 +241,8 @@ def _binder(name: str, attributes: Callable[..., dict[str, Any] | Tensor], of_vi
         x = as_operand(input, name, "input", 1)
         if of_views or x._layout.weak:
             x._array()  # for a view to share its memory
-        found = attributes(x, *args, **kwargs)
-        return Bound((x,), found) if found.__class__ is dict else found  # type: ignore[return-value]
+        bound = attributes(x, *args, **kwargs)
+        return Bound((x,), bound) if bound.__class__ is dict else bound  # type: ignore[return-value]
 
     return binder(attributes)(bind)
 
