@@ -170,7 +170,7 @@ def _check(x: Tensor, y: Tensor) -> None:
         names = [_NAMES.get(tensor.dtype.name, tensor.dtype.name) for tensor in (x, y)]
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}; a matrix product does not "
-            f"promote: convert one, e.g. with .to({y.dtype.name!r})"
+            f"promote: convert one, e.g. with .to({y.dtype.name!r}), or call set_default_dtype(tapegrad.float32) first"
         )
     shapes = f"; got shapes {list(x.shape)} and {list(y.shape)}"
     inner, outer = x.shape[-1], y.shape[-2] if y.ndim > 1 else y.shape[0]
