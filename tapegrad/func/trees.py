@@ -104,14 +104,14 @@ def leaf_names(tree: Any, name: str) -> list[str]:
     ["carry['a']", "carry['b'][0]", "carry['b'][1][0]"]
     """
     if isinstance(tree, dict):
-        return [leaf_name for key, child in tree.items() for leaf_name in leaf_names(child, f"{name}[{key!r}]")]
+        return [leaf for key, child in tree.items() for leaf in leaf_names(child, f"{name}[{key!r}]")]
     if isinstance(tree, (tuple, list)):
         keys = (
             [f".{field}" for field in tree._fields]
             if hasattr(tree, "_fields")
             else [f"[{k}]" for k in range(len(tree))]
         )
-        return [leaf_name for key, child in zip(keys, tree, strict=True) for leaf_name in leaf_names(child, f"{name}{key}")]
+        return [leaf for key, child in zip(keys, tree, strict=True) for leaf in leaf_names(child, f"{name}{key}")]
     return [name]
 
 
