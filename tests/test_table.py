@@ -291,7 +291,7 @@ def test_extremes(op: Op, dtype: str) -> None:
         checks.check_rule(problem, ct)
 
 
-# Where a gradient is better than PyTorch's on purpose, or a value.
+# Where a gradient is another one than PyTorch's on purpose, mostly a better one, or a value.
 BETTER: dict[str, Callable[..., Any]] = {
     "i0": lambda x: np.isinf(x) | (x < -1e30),  # PyTorch: nan at infinity, and of the derivative where it overflows
     "lgamma": lambda x: x < 1e-300,  # -inf at -inf and inf below 1e-308 are SciPy's; no slope at negative integers
@@ -304,6 +304,7 @@ BETTER: dict[str, Callable[..., Any]] = {
     "acosh": lambda x: x <= -1,  # PyTorch: a number, though the function is nan
     "logit": lambda x: (x == 0) & np.signbit(x),  # PyTorch: -inf in double precision, inf in single
     "pow": lambda x, y: (x == 0) & np.isnan(y),  # PyTorch: nan, though 0 for all other exponents
+    "div": lambda x, y: (x == 0) & (abs(y) < 1e-300),  # ours: nan; see semantics.md
     "selu": np.isnan,  # PyTorch: nan in vectors, a slope in their remainders
 }
 TAKES_NUMBERS = ("hardshrink", "threshold")  # PyTorch's function: no tensors
