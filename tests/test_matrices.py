@@ -380,3 +380,26 @@ def test_distances_in_blocks_of_points(shapes: Any, dtype: Any) -> None:
     apart = x[..., :, None, :].astype(float) - x[..., None, :, :]
     sizes = np.sqrt((apart * apart).sum(-1, keepdims=True))
     np.testing.assert_allclose(slope, 2 * (apart / np.where(sizes == 0, 1, sizes)).sum(-2), **tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("last", [(64,), (64, 48), (64, 1)])
+@pytest.mark.parametrize("batch", [(20, 16), (3, 4, 50), (5, 0), (300, 1)])
+def test_large_products_of_matrices_and_one_matrix(batch: tuple[int, ...], last: tuple[int, ...], dtype: str) -> None:
+    """They are one product of all rows, into memory of the pool; those of rows that are apart are NumPy's."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=last).astype(dtype)
+    for turned in (False, True):
+        x = rng.normal(size=(*batch[:-1], 64, batch[-1]) if turned else (*batch, 64)).astype(dtype)
+        given = tg.tensor(x, requires_grad=True)
+        own, array = (given.mT, np.swapaxes(x, -1, -2)) if turned else (given, x)
+        for _ in range(3):
+            out = own @ tg.tensor(y)
+            assert (out.shape, out.dtype) == ((*batch, *last[1:]), np.dtype(dtype))
+            np.testing.assert_allclose(
+                out.detach().numpy(), array @ y, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-5
+            )
+        out.sum().backward()
+        slope = np.broadcast_to(y if y.ndim == 1 else y.sum(1), (*batch, 64))
+        expected = np.swapaxes(slope, -1, -2) if turned else slope
+        np.testing.assert_allclose(given.grad.numpy(), expected, rtol=1e-4, atol=1e-5)

@@ -16,6 +16,7 @@ from tapegrad.kernels.blas import blas_address
 from tapegrad.kernels.elementwise import product_of_two
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.recording.steps import ARRAY, CT, Source, Step
+from tapegrad.runtime import pool
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.geometry import rows_at
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides, dtype_name
@@ -109,12 +110,20 @@ def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Calla
     batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
     whole = (*batch, a.shape[-2], b.shape[-1])
     if math.prod(whole) * a.shape[-1] > _SMALL:
-        return np.matmul
+        return _of_rows if x.ndim > 2 and y.ndim <= 2 and x.contiguous else np.matmul
     shape = (*batch, *(whole[-2:-1] if x.ndim > 1 else ()), *(whole[-1:] if y.ndim > 1 else ()))
     step = _gemm_step(a, b, _in_order(whole, x.dtype.itemsize), batch, x.dtype, [(ARRAY, 0), (ARRAY, 1)])
     if step is None:
         return np.matmul
     return computed(step.kernel(), step.geometry, shape, x.dtype, np.matmul)
+
+
+def _of_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the product of matrices and a matrix or vector: one of all rows. NumPy calls BLAS for each matrix."""
+    width, *columns = y.shape
+    out = pool.empty((*x.shape[:-1], *columns), x.dtype)
+    np.matmul(x.reshape(-1, width), y, out=out.reshape(-1, *columns))
+    return out
 
 
 class _Matrices(NamedTuple):
