@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
@@ -397,3 +398,30 @@ def test_dimensions_that_are_not_given(name, shape):
                 with pytest.raises(TypeError, match="missing 1 required positional argument"):
                     call() if call == getattr(x, name) else call(x)
     np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.parametrize("one", [tg, torch], ids=["tapegrad", "torch"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_probabilities_outside_of_0_to_1(one: Any, reduction: str) -> None:
+    loss = one.nn.BCELoss(reduction=reduction)
+    for values in ([1.5, 0.5], [0.25, -0.5]):
+        with pytest.raises(RuntimeError, match=r"^all elements of input should be between 0 and 1"):
+            loss(one.tensor(values, requires_grad=True), one.tensor([1.0, 0.0]))
+    assert one.isfinite(loss(one.tensor([0.0, 1.0]), one.tensor([1.0, 0.0]))).all()
+
+
+@pytest.mark.parametrize("one", [tg, torch], ids=["tapegrad", "torch"])
+def test_own_losses(one: Any) -> None:
+    base = importlib.import_module(f"{one.__name__}.nn.modules.loss")
+
+    class Quartic(base._Loss):
+        def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
+            super().__init__(size_average, reduce, reduction)
+
+        def forward(self, x: Any) -> Any:
+            return (x**4).sum() if self.reduction == "sum" else (x**4).mean()
+
+    x = one.tensor([1.0, 2.0])
+    assert (Quartic()(x).item(), Quartic(reduction="sum")(x).item(), repr(Quartic())) == (8.5, 17.0, "Quartic()")
+    assert base._WeightedLoss(x).state_dict()["weight"].tolist() == [1.0, 2.0]

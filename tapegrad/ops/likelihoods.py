@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.ops.arithmetic import add, div, mul, sub, where
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.reductions import mean
 from tapegrad.ops.shaped import shaped
 from tapegrad.ops.table import docs
-from tapegrad.ops.table.gateway import shape_of
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.transcendental import log
@@ -72,10 +73,12 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
     ------
     ValueError
         If the shapes differ.
+    RuntimeError
+        If a probability is outside of 0 to 1. (Compiled functions give nan.)
 
     Notes
     -----
-    Logarithms are at least -100. Probabilities outside of 0 to 1 give nan. Derivative: :math:`(p - y)/(p (1 - p))`, of
+    Logarithms are at least -100. Derivative: :math:`(p - y)/(p (1 - p))`, of
     which the denominator is at least :math:`10^{-12}`.
 
     Examples
@@ -86,7 +89,18 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
     """
     _check_same_shape("binary_cross_entropy", input, target)
     loss = _binary_cross_entropy(input, target)
-    return reduced("binary_cross_entropy", loss if weight is None else mul(loss, weight), reduction)
+    result = reduced("binary_cross_entropy", loss if weight is None else mul(loss, weight), reduction)
+    if not modes.mode.value & modes.INTERCEPTORS and np.isnan(result._data).any():
+        _check_probabilities(as_operand(input, "binary_cross_entropy", "input", 1)._array())
+    return result
+
+
+def _check_probabilities(x: np.ndarray) -> None:
+    if ((x < 0) | (x > 1)).any():
+        raise RuntimeError(
+            "all elements of input should be between 0 and 1; binary_cross_entropy() takes probabilities, got numbers "
+            f"from {x.min()} to {x.max()}: use binary_cross_entropy_with_logits for scores"
+        )
 
 
 _bce_with_logits = shaped(

@@ -28,13 +28,14 @@ class Loss(Layer, show=""):
                 self._register(name, own[name], BUFFER)
 
 
-class _Elements(Loss):
+# The next two have PyTorch's names: programs derive their own losses from them.
+class _Loss(Loss):
     size_average: bool | None = None
     reduce: bool | None = None
     reduction: str = "mean"
 
 
-class _Weighted(Loss):
+class _WeightedLoss(Loss):
     weight: Any = None
     size_average: bool | None = None
     reduce: bool | None = None
@@ -49,7 +50,7 @@ class _OfClasses(Loss):
     reduction: str = "mean"
 
 
-class L1Loss(_Elements, function="l1_loss"):
+class L1Loss(_Loss, function="l1_loss"):
     """`l1_loss`: absolute values of the differences.
 
     Examples
@@ -60,7 +61,7 @@ class L1Loss(_Elements, function="l1_loss"):
     """
 
 
-class MSELoss(_Elements, function="mse_loss"):
+class MSELoss(_Loss, function="mse_loss"):
     """`mse_loss`: squares of the differences.
 
     Examples
@@ -71,7 +72,7 @@ class MSELoss(_Elements, function="mse_loss"):
     """
 
 
-class KLDivLoss(_Elements, function="kl_div"):
+class KLDivLoss(_Loss, function="kl_div"):
     """`kl_div`: the Kullback-Leibler divergence of a distribution from a target.
 
     Examples
@@ -84,7 +85,7 @@ class KLDivLoss(_Elements, function="kl_div"):
     log_target: bool = False
 
 
-class SmoothL1Loss(_Elements, function="smooth_l1_loss"):
+class SmoothL1Loss(_Loss, function="smooth_l1_loss"):
     """`smooth_l1_loss`: squares of small differences, absolute values of large ones.
 
     Examples
@@ -111,7 +112,7 @@ class HuberLoss(Loss, function="huber_loss"):
     delta: float = 1.0
 
 
-class SoftMarginLoss(_Elements, function="soft_margin_loss"):
+class SoftMarginLoss(_Loss, function="soft_margin_loss"):
     """`soft_margin_loss`: the logistic loss of scores and signs.
 
     Examples
@@ -122,7 +123,7 @@ class SoftMarginLoss(_Elements, function="soft_margin_loss"):
     """
 
 
-class MultiLabelMarginLoss(_Elements, function="multilabel_margin_loss"):
+class MultiLabelMarginLoss(_Loss, function="multilabel_margin_loss"):
     """`multilabel_margin_loss`: scores of the right classes should be larger than those of others.
 
     Examples
@@ -168,7 +169,7 @@ class CrossEntropyLoss(_OfClasses, function="cross_entropy"):
     label_smoothing: float = 0.0
 
 
-class BCELoss(_Weighted, function="binary_cross_entropy"):
+class BCELoss(_WeightedLoss, function="binary_cross_entropy"):
     """`binary_cross_entropy` of probabilities.
 
     Examples
@@ -179,7 +180,7 @@ class BCELoss(_Weighted, function="binary_cross_entropy"):
     """
 
 
-class BCEWithLogitsLoss(_Weighted, function="binary_cross_entropy_with_logits"):
+class BCEWithLogitsLoss(_WeightedLoss, function="binary_cross_entropy_with_logits"):
     """`binary_cross_entropy_with_logits`, of scores.
 
     Examples
@@ -192,7 +193,7 @@ class BCEWithLogitsLoss(_Weighted, function="binary_cross_entropy_with_logits"):
     pos_weight: Any = None
 
 
-class MultiLabelSoftMarginLoss(_Weighted, function="multilabel_soft_margin_loss"):
+class MultiLabelSoftMarginLoss(_WeightedLoss, function="multilabel_soft_margin_loss"):
     """`multilabel_soft_margin_loss` of items that may be of several classes.
 
     Examples
