@@ -170,11 +170,11 @@ void {name}(void *a, void *b, void *c, void *d, void *e, void *f, void *g, void 
 
 def test_lapack_is_linked_by_its_own_names(tmp_path: Path) -> None:
     a = np.eye(12) * 3.0 + np.ones((12, 12))
-    program = Program.trace(lambda a, b: tg.linalg.cholesky(a) @ b, a, np.ones(12))
+    program = Program.trace(lambda a, b: tg.linalg.inv(a) @ b, a, np.ones(12))
     code, header = program.c(tmp_path / "f")
     names = undefined_symbols(code.read_bytes()) - LIBM
-    assert "dpotrf_" in names
-    assert "dpotrf_" in header.read_text()
+    assert {"dgetrf_", "dgetri_"} <= names
+    assert "dgetrf_" in header.read_text()
     # In place of a library that need not be here, functions of these names that call NumPy's.
     (tmp_path / "lapack.c").write_text("".join([FORWARD.format(name=name) for name in sorted(names)]))
     function = library(program, tmp_path, str(tmp_path / "lapack.c"))
@@ -183,7 +183,7 @@ def test_lapack_is_linked_by_its_own_names(tmp_path: Path) -> None:
         address = blas_address(name[1:-1], "float64")
         ctypes.c_void_p.in_dll(linked, f"address_{name}").value = address
     np.testing.assert_allclose(outcome(function, program, a, np.ones(12))[1][0], program(a, np.ones(12)), rtol=1e-13)
-    assert outcome(function, program, -a, np.ones(12))[0] == 2
+    assert outcome(function, program, 0 * a, np.ones(12))[0] == 2
 
 
 def test_determinants_say_which_integers_they_read(tmp_path: Path) -> None:
