@@ -384,9 +384,9 @@ def test_distances_in_blocks_of_points(shapes: Any, dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("last", [(64,), (64, 48), (64, 1)])
-@pytest.mark.parametrize("batch", [(20, 16), (3, 4, 50), (5, 0), (300, 1)])
+@pytest.mark.parametrize("batch", [(20, 16), (3, 4, 50), (5, 0), (300, 1), (3, 100, 2)])
 def test_large_products_of_matrices_and_one_matrix(batch: tuple[int, ...], last: tuple[int, ...], dtype: str) -> None:
-    """They are one product of all rows, into memory of the pool; those of rows that are apart are NumPy's."""
+    """Of few rows they are one product of all, into memory of the pool; others are NumPy's."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=last).astype(dtype)
     for turned in (False, True):

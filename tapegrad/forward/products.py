@@ -98,6 +98,7 @@ def product_step(plan: Plan, operand: int) -> Step | None:
     return _gemm_step(factors[0], factors[1], target, batch, dtype, sources, operand)
 
 
+_FEW: Final = 2  # of each matrix of a batch up to which one product is faster; OpenBLAS is fast on small matrices
 _SMALL: Final = 1 << 18  # products of numbers up to which NumPy's own work is more than noise
 
 
@@ -110,7 +111,7 @@ def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Calla
     batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
     whole = (*batch, a.shape[-2], b.shape[-1])
     if math.prod(whole) * a.shape[-1] > _SMALL:
-        return _of_rows if x.ndim > 2 and y.ndim <= 2 and x.contiguous else np.matmul
+        return _of_rows if x.ndim > 2 and y.ndim <= 2 and x.contiguous and x.shape[-2] <= _FEW else np.matmul
     shape = (*batch, *(whole[-2:-1] if x.ndim > 1 else ()), *(whole[-1:] if y.ndim > 1 else ()))
     step = _gemm_step(a, b, _in_order(whole, x.dtype.itemsize), batch, x.dtype, [(ARRAY, 0), (ARRAY, 1)])
     if step is None:
@@ -119,7 +120,7 @@ def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Calla
 
 
 def _of_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the product of matrices and a matrix or vector: one of all rows. NumPy calls BLAS for each matrix."""
+    """Return the product of matrices of few rows and a matrix or vector: one of all rows."""
     width, *columns = y.shape
     out = pool.empty((*x.shape[:-1], *columns), x.dtype)
     np.matmul(x.reshape(-1, width), y, out=out.reshape(-1, *columns))
