@@ -377,6 +377,20 @@ def test_what_is_not_read_may_change() -> None:
     assert len(compiled.programs) == calls[0] == 1
 
 
+def test_a_long_chain_of_objects_is_followed() -> None:
+    chain = Box(next=None, weight=1.0)
+    for weight in range(900):
+        chain = Box(next=chain, weight=float(weight))
+
+    def function(x: Any) -> Any:
+        return x * chain.weight + chain.next.weight
+
+    compiled = tg.compile(function)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(ONE), function(ONE))
+        chain.next.weight += 1.0
+
+
 def test_a_function_that_catches_the_error_of_a_factorisation() -> None:
     def safe(x: Any) -> Any:
         try:

@@ -33,7 +33,9 @@ class Values:
         self._places: dict[tuple[int, Any], Place] = {}
         self._lists: list[Watched] = []
         self._known: dict[tuple[int, frozenset[str]], Any] = {}
-        self.value(function, frozenset())
+        self._left: list[tuple[Any, frozenset[str]]] = [(function, frozenset())]  # with the names of attributes in code
+        while self._left:
+            self.value(*self._left.pop())
 
     def unchanged(self) -> list[Callable[[], bool]]:
         """Return what is to be asked in each call: not about values that the function has changed itself."""
@@ -53,12 +55,12 @@ class Values:
             if isinstance(value, list) and _values_in(value):
                 self._lists.append(Watched(functools.partial(_values_in, value)))
             for own in value[:_MOST]:
-                self.value(own, words)
+                self._left.append((own, words))
         elif isinstance(value, types.MethodType):
             self.method(value.__func__, value.__self__)
         elif isinstance(value, functools.partial):
             for own in (value.func, value.args, value.keywords):
-                self.value(own, words)
+                self._left.append((own, words))
         elif isinstance(value, types.FunctionType):
             self.function(value)
         elif not is_ours(value if isinstance(value, (type, types.ModuleType)) else type(value)):
@@ -80,7 +82,7 @@ class Values:
     def method(self, function: Any, own: Any) -> None:
         """Look at what a method names, of its object as well."""
         if isinstance(function, types.FunctionType):
-            self.value(own, self.function(function))
+            self._left.append((own, self.function(function)))
 
     def names(self, holder: Any, keys: Iterable[Any], words: frozenset[str]) -> None:
         """Look at variables, attributes, or what is in a dict."""
@@ -92,7 +94,7 @@ class Values:
         value = place.present()
         if type(value) in _VALUES and not is_fixed:
             self._places[id(place.holder), place.key] = place._replace(value=value)
-        self.value(value, words)
+        self._left.append((value, words))
 
     def attributes(self, value: Any, words: frozenset[str]) -> None:
         """Look at the attributes of an object that code names, and at its methods."""
@@ -102,7 +104,7 @@ class Values:
         if isinstance(own, dict) and not is_network:
             self.names(own, words & own.keys(), words)
         for child in [own[key] for key in own.get("_kinds", ()) if attribute(own[key], "_kinds") is not None]:
-            self.value(child, frozenset())
+            self._left.append((child, frozenset()))
         for kind in (value if isinstance(value, type) else type(value)).__mro__:
             for key in words & vars(kind).keys() if not is_ours(kind) else ():
                 member = vars(kind)[key]
