@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program import columns, standing, traced_calls, walking
+from tapegrad.program import columns, traced_calls, walking
 from tapegrad.program.calling import run
 from tapegrad.program.sharing import run_blocks, run_stages
+from tapegrad.program.standing import stand
 from tapegrad.program.templates import Input, Output
 from tapegrad.program.variants import Dispatch, Variant
 from tapegrad.recording.native import load
@@ -40,14 +41,13 @@ def load_all() -> None:
     """Load the compiled functions that make programs and call them, or compile them."""
     load_tracing()
     traced_calls.load_all()
-    for function in (run, run_blocks):
+    for function in (run, run_blocks, stand):
         load(function, None)
 
 
 def _load_tracing() -> None:
     columns.load_all()
     walking.load_all()
-    standing.load_all()
 
 
 @functools.cache

@@ -261,11 +261,16 @@ def _held(*parts: Any) -> Iterator[tuple[Name, bool]]:
     yield from [(Name(parts, place), False) for place in range(len(parts))]
 
 
-def _variables(function: types.FunctionType, others: set[str]) -> Iterator[Name]:
+def words_in(function: types.FunctionType) -> list[str]:
+    """Return the names of variables and attributes in the code of a function, and of those that are defined in it."""
     codes = [function.__code__]
     for code in codes:  # it grows
         codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
-    words = {key: None for code in codes for key in code.co_names}
+    return list(dict.fromkeys(key for code in codes for key in code.co_names))
+
+
+def _variables(function: types.FunctionType, others: set[str]) -> Iterator[Name]:
+    words = words_in(function)
     others.update(words)
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     names = [Name(cell, key) for key, cell in cells]

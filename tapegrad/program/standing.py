@@ -14,7 +14,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.objects import Object, Tuple
 from tapegrad.runtime.structs import Array
 
-__all__ = ["Place", "Standing", "load_all"]
+__all__ = ["Place", "Standing", "stand"]
 
 
 class Place(NamedTuple):
@@ -76,8 +76,3 @@ def stand(self: Object, args: Array[Object], nargs: int) -> int:
             answer = 1
     incref(items[answer])
     return items[answer]
-
-
-def load_all() -> None:
-    """Load the compiled function, or compile it."""
-    load(stand, None)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.names import attribute, is_name_of_ours, is_ours
+from tapegrad.program.names import attribute, is_name_of_ours, is_ours, words_in
 from tapegrad.program.standing import Place, Standing
 from tapegrad.program.watched import PLAIN, Watched
 from tapegrad.tensor import Tensor
@@ -68,11 +68,8 @@ class Values:
 
     def function(self, function: types.FunctionType) -> frozenset[str]:
         """Look at the variables of a function; return the names of attributes in its code."""
-        codes = [function.__code__]
-        for code in codes:  # it grows
-            codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
         is_fixed = is_ours(function) or is_name_of_ours(function.__globals__.get("__name__"))  # which may wrap a user's
-        words = frozenset(key for code in codes for key in code.co_names)
+        words = frozenset(words_in(function))
         for cell in function.__closure__ or ():
             self.look(Place(cell, types.CellType, None), words, is_fixed)
         if not is_fixed:

@@ -6,17 +6,13 @@ compiled before does not notice them, as in PyTorch.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
-from tapegrad.nn.modules.hooks import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, OPTIONS, Entry, Hook, Hooked
+from tapegrad.nn.modules.hooks import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, Entry, Hook, Hooked, added
 from tapegrad.nn.modules.members import BUFFER, MODULE, PARAMETER, REGISTRATION_HOOKS
 from tapegrad.tape.hooks import RemovableHandle
 
 
 def _add(kind: str, entry: Entry) -> RemovableHandle:
-    handle = RemovableHandle(table := Hooked._hooks.setdefault(kind, OrderedDict()), entry.hook)
-    Hooked._hooks.setdefault(OPTIONS, OrderedDict())[next(reversed(table))] = entry[1:]
-    return handle
+    return added(Hooked._hooks, kind, entry)
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:

@@ -47,6 +47,18 @@ def _shown(kind: str) -> property:
     return property(get, put)
 
 
+def added(tables: dict[str, OrderedDict[int, Any]], kind: str, entry: Entry, prepend: bool = False) -> RemovableHandle:
+    """Add a hook to the tables of a module, or of all; return what removes it."""
+    table = tables.setdefault(kind, OrderedDict())
+    handle = RemovableHandle(table, entry.hook)
+    number = next(reversed(table))
+    if entry.with_kwargs or entry.always_call:
+        tables.setdefault(OPTIONS, OrderedDict())[number] = entry[1:]
+    if prepend:
+        table.move_to_end(number, last=False)
+    return handle
+
+
 class Hooked:
     """The base of `Module` that has hooks. One without any has the class attribute, which calls look at."""
 
@@ -59,14 +71,8 @@ class Hooked:
         return self._hooks.setdefault(kind, OrderedDict())
 
     def _add_hook(self, kind: str, entry: Entry, prepend: bool = False) -> RemovableHandle:
-        table = self._table(kind)
-        handle = RemovableHandle(table, entry.hook)
-        number = next(reversed(table))
-        if entry.with_kwargs or entry.always_call:
-            self._table(OPTIONS)[number] = entry[1:]
-        if prepend:
-            table.move_to_end(number, last=False)
-        return handle
+        self._table(kind)  # the instance has tables of its own from now on
+        return added(self._hooks, kind, entry, prepend)
 
     def _entries(self, kind: str) -> list[Entry]:
         of_all, own = Hooked._hooks, self._hooks

@@ -12,9 +12,9 @@ from typing import Any, Final
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Root
-from tapegrad.program.fuse.text import BYTES, STORED, typed
+from tapegrad.program.fuse.text import BYTES, STORED, Text, typed
 
-__all__ = ["load_rows", "store_rows"]
+__all__ = ["load_rows", "store_rows", "transposed"]
 
 _STAGES: Final = (
     (1, (0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
@@ -89,23 +89,23 @@ def _load_blocks(body: Body, base: tuple[str, int], stride: int, group: list[Nod
             for lane in range(8):
                 pointer = body.text.op(f"getelementptr double, ptr {at}, i64 {(part * 8 + lane) * stride}")
                 rows.append(body.text.op(f"load <8 x double>, ptr {pointer}, align 8"))
-            turned = transposed(body, rows)
+            turned = transposed(body.text, rows)
             for column in wanted:
                 columns[column].append(turned[column])
         for node in block:
             body.names[node.number] = _joined(body, columns[node.attr[1] - start])
 
 
-def transposed(body: Body, rows: list[str]) -> list[str]:
+def transposed(text: Text, rows: list[str], char: str = "d") -> list[str]:
     """Transpose eight vectors of eight numbers."""
-    kind = "<8 x double>"
+    kind = typed(char, 8)
     for step, low, high in _STAGES:
         made = list(rows)
         for k in range(8):
             if not k & step:
                 for target, lanes in ((k, low), (k | step, high)):
                     order = ", ".join(f"i32 {lane}" for lane in lanes)
-                    made[target] = body.text.op(
+                    made[target] = text.op(
                         f"shufflevector {kind} {rows[k]}, {kind} {rows[k | step]}, <8 x i32> <{order}>"
                     )
         rows = made
@@ -183,7 +183,7 @@ def _store_blocks(body: Body, base: tuple[str, int], stride: int, nodes: Sequenc
         count = min(8, stride)
         for part in range(width // 8):
             columns = [_part(body, value, part) for value in values[start : start + count]]
-            rows = transposed(body, columns + ["poison"] * (8 - count))
+            rows = transposed(body.text, columns + ["poison"] * (8 - count))
             for lane, row in enumerate(rows):
                 pointer = text.op(f"getelementptr double, ptr {at}, i64 {(part * 8 + lane) * stride + start}")
                 if count == 8:

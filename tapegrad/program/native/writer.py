@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tapegrad.program.fuse.rows import transposed
 from tapegrad.program.fuse.text import BYTES, SCALARS, constant, suffix, typed
 from tapegrad.program.fuse.turns import Turns
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -13,7 +14,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 __all__ = ["Matrix", "Writer"]
 
 _LANES: Final = {"d": 8, "f": 16}
-_SIDE: Final = 8  # of squares that are transposed in registers
+_SIDE: Final = 8  # of squares that are transposed in registers: what `transposed` takes
 
 
 class Matrix(NamedTuple):
@@ -118,20 +119,13 @@ class Writer(Turns):
         """Copy a matrix that stands column by column to one that stands row by row: squares, in registers."""
 
         def square(i: str, rows: int, j: str, columns: int) -> None:
-            inside, width = (self.mask(count, _SIDE) for count in (rows, columns)), _SIDE
-            down, along = inside
+            down, along = (self.mask(count, _SIDE) for count in (rows, columns))
             corner = self.at(own.pointer, (i, 1), (j, own.strides[1]))
-            lines = [self.load(self.at(corner, (c, own.strides[1])), down, width) for c in range(columns)]
-            lines += lines[-1:] * (width - columns)
-            for block in (1, 2, 4):
-                low = [lane if not lane & block else lane + width - block for lane in range(width)]
-                high = [lane + block if not lane & block else lane + width for lane in range(width)]
-                for first in [lane for lane in range(width) if not lane & block]:
-                    x, y = lines[first], lines[first + block]
-                    lines[first], lines[first + block] = (self.shuffled(x, y, own, width) for own in (low, high))
+            lines = [self.load(self.at(corner, (c, own.strides[1])), down, _SIDE) for c in range(columns)]
+            lines = transposed(self.text, lines + lines[-1:] * (_SIDE - columns), self.char)
             corner = self.at(target.pointer, (i, target.strides[0]), (j, 1))
             for r in range(rows):
-                self.store(lines[r], self.at(corner, (r, target.strides[0])), along, width)
+                self.store(lines[r], self.at(corner, (r, target.strides[0])), along, _SIDE)
 
         rows, columns = own.shape
         self.tiles(rows, _SIDE, lambda i, r: self.tiles(columns, _SIDE, lambda j, c: square(i, r, j, c)))
