@@ -158,6 +158,12 @@ class TensorMethods:
     def __rrshift__(self, other: Any) -> Tensor:
         """Integers by powers of two, :math:`z = \\lfloor x / 2^{y} \\rfloor`."""
 
+    def __contains__(self, value: Any) -> builtins.bool:
+        """Whether an element equals a value."""
+
+    def __reversed__(self) -> Any:
+        """Return the items in reverse."""
+
     def __getitem__(self, key: Any) -> Tensor:
         """Index: what ``x[key]`` computes. A view for integers and slices, a copy for arrays and masks."""
 

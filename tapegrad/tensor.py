@@ -93,6 +93,8 @@ class Tensor(TensorMethods):
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the length of one dimension."""
+        if dim is not None and not -self.ndim <= dim < self.ndim:
+            raise errors.dim_out_of_range("size", self.ndim, dim)
         return self.shape if dim is None else self.shape[dim]
 
     def dim(self) -> int:
@@ -170,9 +172,6 @@ class Tensor(TensorMethods):
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind())
-
-    def __contains__(self, value: Any) -> bool:
-        return bool(np.any(self._data == (value._data if isinstance(value, Tensor) else value)))
 
     def __hash__(self) -> int:
         return id(self)

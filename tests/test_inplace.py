@@ -212,12 +212,12 @@ def test_numbers_that_integers_do_not_hold() -> None:
             y[0] = number
         with pytest.raises(RuntimeError, match="value cannot be converted to type uint8 without overflow"):
             tg.full_like(y, number)
-    with pytest.raises(ValueError, match="negative integer powers"):
+    with pytest.raises(RuntimeError, match="negative integer powers"):
         y **= -1
-    with pytest.raises(ValueError, match="negative integer powers"):
+    with pytest.raises(RuntimeError, match="negative integer powers"):
         y**-1
     y = tg.tensor([2, 3])
-    with pytest.raises(ValueError, match="negative integer powers"):
+    with pytest.raises(RuntimeError, match="negative integer powers"):
         y **= tg.tensor([2, -1])
     assert y.tolist() == [2, 3]
     assert tg.full((2,), 1.9, dtype="int32").tolist() == [1, 1]

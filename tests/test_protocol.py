@@ -213,3 +213,29 @@ def test_functions_of_scipy_in_python_say_what_to_call() -> None:
             function(x)
         name = function.__name__
         np.testing.assert_allclose(getattr(tg, name)(x, 0).detach().numpy(), function(x.detach()))
+
+
+class Meters:
+    """A class that knows tensors, as those of units and of lazy arrays do."""
+
+    def __radd__(self, other: Any) -> str:
+        return f"{other.tolist()} + meters"
+
+    __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = __radd__
+    __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = __radd__
+
+
+@pytest.mark.parametrize("operator", [*"+-*/%@&|^", "//", "**", "<<", ">>", "+=", "-=", "*="])
+def test_operators_of_other_classes(T: Any, operator: str) -> None:
+    for _ in range(2):  # before the op's code is loaded, and after
+        names = {"x": T.tensor([1, 2]), "y": Meters()}
+        exec(f"x {operator} y" if "=" in operator else f"x = x {operator} y", names)
+        assert names["x"] == "[1, 2] + meters"
+        T.tensor([1, 2]) + T.tensor([3, 4])
+
+
+def test_what_python_asks_of_sequences(T: Any) -> None:
+    x = T.tensor([1.0, 2.0, 3.0])
+    assert reversed(x).tolist() == [3.0, 2.0, 1.0]
+    assert reversed(T.tensor(2.0)).tolist() == 2.0
+    assert (2 in x, 5.0 in x, T.tensor(3.0) in x) == (True, False, True)

@@ -185,14 +185,34 @@ AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
                                       "...not implemented for"),
     "fractions of bools": (lambda T: T.frac(T.ones(2, dtype=T.bool)), NotImplementedError, "...not implemented for"),
 }  # fmt: skip
+AS_TORCH |= {
+    "a number and text": (lambda T: T.ones(2) + "a", TypeError, "unsupported operand type(s) for +: 'Tensor'"),
+    "nothing less a number": (lambda T: None - T.ones(2), TypeError, "unsupported operand type(s) for -: 'NoneType'"),
+    "power": (lambda T: T.tensor([2]) ** -1, RuntimeError, "Integers to negative integer powers are not allowed."),
+    "size": (lambda T: T.ones(2).size(1), IndexError, "Dimension out of range (expected to be in range of [-1, 0]"),
+    "text in a tensor": (lambda T: "a" in T.ones(2), RuntimeError, "Tensor.__contains__ only supports Tensor"),
+    "index_add": (lambda T: T.zeros(2).index_add(0, T.tensor([2]), T.ones(1)), IndexError, "...ndex out of range"),
+    "scores without classes": (lambda T: T.nn.functional.nll_loss(T.tensor(1.0), T.tensor(0)), ValueError,
+                               "Expected 1 or more dimensions (got 0)"),
+    "negative variances": (lambda T: T.nn.functional.gaussian_nll_loss(*T.ones(2, 2), T.tensor([1.0, -1.0])),
+                           ValueError, "var has negative entry/entries"),
+    "targets of scores": (lambda T: T.nn.functional.binary_cross_entropy_with_logits(T.ones(2), T.ones(3)), ValueError,
+                          "Target size ("),
+    **{
+        f"{n} transposed, of two dtypes": (
+            lambda T, n=n: getattr(T, f"conv_transpose{n}d")(
+                T.ones(1, 1, *[2] * n, dtype=T.float64), T.ones(1, 1, *[2] * n, dtype=T.float32)
+            ), RuntimeError, "expected scalar type ..."
+        )
+        for n in (1, 2, 3)
+    },
+}  # fmt: skip
 # PyTorch's words as well, but it takes seconds to import its optimizers, or takes what cannot be meant.
 OURS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "other groups": (lambda: _loaded([1], [1, 1]), ValueError,
                      "loaded state dict has a different number of parameter groups"),
     "other parameters": (lambda: _loaded([1, 2], [1, 1]), ValueError,
                          "loaded state dict contains a parameter group that doesn't match the size of optimizer's"),
-    "scores without classes": (lambda: tg.nn.functional.nll_loss(tg.tensor(1.0), tg.tensor(0)), RuntimeError,
-                               "nll_loss(): input should have at least 1 dimension"),
     "bias of another dtype": (lambda: _conv2d(tg, bias=tg.ones(3, dtype=tg.float32)), RuntimeError,
                               "Input type (float64) and bias type (float32) should be the same"),
     "weight of another dtype": (lambda: tg.nn.functional.conv2d(

@@ -32,7 +32,7 @@ def check_exponent(x: Any, y: Any) -> None:
     """
     exponent = np.asarray(y)
     if exponent.dtype.kind == "i" and np.asarray(x).dtype.kind in "iu" and np.size(x) and (exponent < 0).any():
-        raise ValueError("Integers to negative integer powers are not allowed.")
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
 class Power:
@@ -45,7 +45,11 @@ class Power:
         if y.__class__ is float and x.dtype.kind == "f":
             return _raised(x, y, x.dtype, lambda function, of_square=False: function)
         dtype = np.result_type(x, y)
-        return _POWER.of(dtype)(x, y) if dtype.kind == "f" else x**y
+        if dtype.kind == "f":
+            return _POWER.of(dtype)(x, y)
+        if dtype.kind in "iu":
+            check_exponent(x, y)
+        return x**y
 
     def prepared(self, layouts: Sequence[Layout], result: Layout, prepare: Prepare) -> Callable[..., Any]:
         """Return the forward for a plan; `prepare` makes the functions that it calls."""

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from tapegrad.autograd.methods import backward
 from tapegrad.ops import casts, creation, history, inplace, logic, setitem
 from tapegrad.ops.arithmetic import abs, add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
+from tapegrad.ops.broadcasting import flip
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.rounding import floor_divide, remainder
 from tapegrad.ops.table import public
 from tapegrad.ops.table.loading import Later
-from tapegrad.recording.plan_cache import PlanCache
+from tapegrad.recording.plan_cache import OPERANDS, PlanCache, as_operator
 from tapegrad.tensor import Tensor
 
 Binary = Callable[[Any, Any], Tensor]
@@ -46,9 +45,21 @@ def _rdivmod(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
     return OPERATORS["__rfloordiv__"](self, other), OPERATORS["__rmod__"](self, other)
 
 
+def _contains(self: Tensor, value: Any) -> bool:
+    """Whether an element equals a value."""
+    if not isinstance(value, OPERANDS):
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}.")
+    return bool(eq(self, value).any())
+
+
+def _reversed(self: Tensor) -> Any:  # Python asks for an iterator
+    """Return the items in reverse."""
+    return flip(self, 0) if self.ndim else self
+
+
 def _comparison(function: Binary) -> Binary:
     def call(self: Tensor, other: Any) -> Any:
-        if isinstance(other, (Tensor, np.ndarray, np.generic, int, float, complex)):
+        if isinstance(other, OPERANDS):
             return function(self, other)
         return NotImplemented  # so that tensor == None is False, as for every object
 
@@ -75,9 +86,13 @@ OPERATORS: dict[str, Any] = {
     "__invert__": logic.bitwise_not,
     "__lshift__": logic.bitwise_left_shift, "__rlshift__": _swapped(logic.bitwise_left_shift),
     "__rshift__": logic.bitwise_right_shift, "__rrshift__": _swapped(logic.bitwise_right_shift),
+    "__contains__": _contains, "__reversed__": _reversed,
     "__getitem__": getitem, "__setitem__": setitem.setitem,
 }  # fmt: skip
 
+
+# Operators that leave values which are no operands to the classes of these; writes and comparisons do so themselves.
+LEAVE_OTHERS = [name for name in OPERATORS if name.startswith("__r") or f"__r{name[2:]}" in OPERATORS]
 
 # Methods that Tensor's own file cannot have, because theirs import it.
 OWN: dict[str, Any] = {
@@ -145,7 +160,7 @@ def attributes() -> dict[str, Any]:
 def install() -> None:
     """Give Tensor its operators and methods."""
     for name, function in OPERATORS.items():
-        setattr(Tensor, name, function)
+        setattr(Tensor, name, as_operator(function) if name in LEAVE_OTHERS else function)
         plans = getattr(getattr(function, "op", None), "plans", None)
         if isinstance(plans, PlanCache) and hasattr(plans, "call"):
             plans.operators[name] = function if hasattr(function, "is_reversed") else None

@@ -28,7 +28,7 @@ def _class_last(call: str, input: Any) -> Tensor:
     """Return the scores with one class a column, (n, classes)."""
     x = floating(call, input)
     if x.ndim == 0:
-        raise RuntimeError(f"{call}(): input should have at least 1 dimension, that of the classes")
+        raise ValueError(f"Expected 1 or more dimensions (got 0): {call}() takes scores of classes")
     if x.ndim == 1:
         return reshape(x, (1, -1))
     return x if x.ndim == 2 else reshape(movedim(x, 1, -1), (x.shape[0] * math.prod(x.shape[2:]), x.shape[1]))

@@ -73,13 +73,18 @@ def check_groups(call: str, w: Tensor, groups: int) -> None:
         )
 
 
+def check_dtypes(call: str, x: Tensor, w: Tensor) -> None:
+    """Raise PyTorch's error unless images and kernels have one dtype."""
+    if x.dtype != w.dtype:
+        raise RuntimeError(
+            f"expected scalar type {x.dtype} but found {w.dtype}; {call}() does not promote: convert one"
+        )
+
+
 def check_images(x: Tensor, w: Tensor, groups: int) -> None:
     """Raise PyTorch's errors unless images and kernels fit."""
     check_groups("conv2d", w, groups)
-    if x.dtype != w.dtype:
-        raise RuntimeError(
-            f"expected scalar type {x.dtype} but found {w.dtype}; conv2d() does not promote: convert one"
-        )
+    check_dtypes("conv2d", x, w)
     if x.shape[-3] != w.shape[1] * groups:
         raise RuntimeError(
             f"Given groups={groups}, weight of size {list(w.shape)}, expected input{list(x.shape)} to have "

@@ -10,7 +10,13 @@ import numpy as np
 
 from tapegrad.kernels.convolution import Window
 from tapegrad.ops.convolution import conv2d
-from tapegrad.ops.convolution_arguments import check_bias_dtype, check_dims, check_groups, window_numbers
+from tapegrad.ops.convolution_arguments import (
+    check_bias_dtype,
+    check_dims,
+    check_dtypes,
+    check_groups,
+    window_numbers,
+)
 from tapegrad.ops.fill import zeros
 from tapegrad.ops.patches import col2im
 from tapegrad.ops.pool_arguments import numbers
@@ -109,6 +115,7 @@ def _doc(name: str, n: int, transposed: bool) -> str:
 def _operands(name: str, n: int, input: Any, weight: Any) -> tuple[Tensor, Tensor]:
     x, w = as_operand(input, name, "input", 1), as_operand(weight, name, "weight", 2)
     check_dims(name, n, x, w)
+    check_dtypes(name, x, w)
     return x, w
 
 

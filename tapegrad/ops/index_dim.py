@@ -149,7 +149,9 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
     >>> tg.index_add(tg.zeros(3), 0, tg.tensor([2, 2]), tg.tensor([1.0, 5.0]))
     tensor([0., 0., 6.])
     """
-    x, place, indices = _bound("index_add", input, dim, index, RuntimeError)
+    # PyTorch finds indices out of bounds in two places, and says two things.
+    error = (RuntimeError,) if len(shape_of(input)) > 1 else (IndexError, "index out of range in self")
+    x, place, indices = _bound("index_add", input, dim, index, *error)
     values = _source("index_add", x, place, indices, source, RuntimeError)
     if alpha != 1:
         values = mul(values, alpha)

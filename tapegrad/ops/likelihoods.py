@@ -15,7 +15,7 @@ from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.reductions import mean
 from tapegrad.ops.shaped import shaped
 from tapegrad.ops.table import docs
-from tapegrad.ops.table.gateway import as_operand, shape_of
+from tapegrad.ops.table.gateway import as_operand, shape_of, values_of
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.transcendental import log
@@ -53,10 +53,17 @@ _binary_cross_entropy = shaped(
 def _check_same_shape(call: str, input: Any, target: Any) -> None:
     shapes = shape_of(target), shape_of(input)
     if shapes[0] != shapes[1]:
+        of_scores = call.endswith("logits")
+        first = (
+            ""
+            if of_scores
+            else (
+                f"Using a target size ({list(shapes[0])}) that is different to the input size ({list(shapes[1])}) is "
+                f"deprecated. Please ensure they have the same size. "
+            )
+        )
         raise ValueError(
-            f"Using a target size ({list(shapes[0])}) that is different to the input size ({list(shapes[1])}) is "
-            f"deprecated. Please ensure they have the same size. Target size ({list(shapes[0])}) must be the same as "
-            f"input size ({list(shapes[1])}) in {call}()"
+            f"{first}Target size ({list(shapes[0])}) must be the same as input size ({list(shapes[1])}) in {call}()"
         )
 
 
@@ -313,7 +320,7 @@ def gaussian_nll_loss(
     Raises
     ------
     ValueError
-        If `var` is of another shape, or a negative number.
+        If `var` is of another shape, or has negative numbers.
 
     Notes
     -----
@@ -329,14 +336,13 @@ def gaussian_nll_loss(
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not valid; gaussian_nll_loss() takes 'mean', 'sum' or 'none'")
     shape, of_var = shape_of(input), shape_of(var)
-    if isinstance(var, (int, float)):
-        if var < 0:
-            raise ValueError("var has negative entry/entries; a variance is not negative")
-    elif of_var != shape:
+    if not isinstance(var, (int, float)) and of_var != shape:
         if of_var == shape[:-1]:
             var = unsqueeze(var, -1)
         elif len(of_var) != len(shape) or any(m not in (n, 1) for n, m in zip(shape, of_var, strict=True)):
             raise ValueError(f"var is of incorrect size {list(of_var)}; input has shape {list(shape)}")
+    if not modes.is_traced() and (values_of(var, "gaussian_nll_loss", "var", 3) < 0).any():
+        raise ValueError("var has negative entry/entries; a variance is not negative")
     loss = _gaussian_nll(input, target, _floor_at(var, eps))
     if full:
         loss = add(loss, 0.5 * math.log(2 * math.pi))

@@ -24,6 +24,7 @@ from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
 
 _ACCUMULATED: Final = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+_WAYS: Final = {"add": "sum", "multiply": "prod", "max": "amax", "min": "amin"}  # other names of reductions
 
 
 def _places(shape: tuple[int, ...], indices: np.ndarray, dim: int) -> np.ndarray:
@@ -272,12 +273,11 @@ def scatter(
     source = value if src is None else src
     if reduce is None:
         return _scatter.plans.call(input, index, source, dim)
-    ways = {"add": "sum", "multiply": "prod"}
-    if reduce not in ways:
+    if reduce not in ("add", "multiply"):
         raise RuntimeError(f"reduce argument must be either add or multiply.; it is {reduce!r}")
     if not isinstance(source, (Tensor, np.ndarray)):
         source = expand(_filled(input, source), tuple(index.shape))
-    return scatter_reduce(input, dim, index, source, ways[reduce])
+    return scatter_reduce(input, dim, index, source, _WAYS[reduce])
 
 
 def _filled(input: Any, number: Any) -> Tensor:
@@ -330,8 +330,8 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
     >>> tg.scatter_reduce(tg.ones(2), 0, tg.tensor([0, 0, 1]), tg.tensor([4.0, 2.0, 3.0]), "amax")
     tensor([4., 3.])
     """
-    if reduce in ("prod", "amax", "amin"):
-        return _scatter_reduce.plans.call(input, index, src, dim, reduce, include_self)
+    if reduce in ("prod", "amax", "amin", "max", "min"):
+        return _scatter_reduce.plans.call(input, index, src, dim, _WAYS.get(reduce, reduce), include_self)
     if reduce not in ("sum", "mean"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     start = input if include_self else scatter(input, dim, index, 0)

@@ -29,10 +29,22 @@ from tapegrad.tensor import Tensor
 
 #: Plans of all ops that are remembered in a generation: see `PlanCache.remember`.
 MOST_PLANS: Final = 1024
+#: Classes of the values that operators of tensors take.
+OPERANDS: Final = (Tensor, np.ndarray, np.generic, int, float, complex)
 _caches: Final[weakref.WeakSet[PlanCache]] = weakref.WeakSet()
 _counts = {"young": 0}
 _get = dict.get
 _lock = module_lock()  # a collection in the middle may run a finalizer that computes
+
+
+def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function as an operator: it leaves values of other classes to their own, such as ``__radd__``."""
+
+    def call(*operands: Any) -> Any:
+        return function(*operands) if all(isinstance(value, OPERANDS) for value in operands) else NotImplemented
+
+    call.__doc__ = function.__doc__
+    return call
 
 
 class PlanCache(dict[Any, Plan]):
@@ -45,8 +57,8 @@ class PlanCache(dict[Any, Plan]):
     call : callable
         Computes and records the op on operands that stand in the table, and calls the fallback on others.
     operators : dict
-        Methods of Tensor that are the op, and whether they take its operands in reverse. They become `call` itself: a
-        Python function between takes 75 ns.
+        Methods of Tensor that are the op, and whether they take its operands in reverse. They become compiled code like
+        `call`: a Python function between takes 75 ns.
     n_operands, flags : int
         As given to `connect`.
     """
@@ -81,12 +93,13 @@ class PlanCache(dict[Any, Plan]):
             with _lock:
                 if self._table is None:
                     reflected = next(filter(None, self.operators.values()), None)
-                    self._table = PlanTable(name, n_operands, n_arguments, fallback, reflected, flags)
+                    operator = as_operator(fallback) if n_operands == 2 else None
+                    self._table = PlanTable(name, n_operands, n_arguments, fallback, reflected, flags, operator)
                     keep_forever(self)
             doc = f"tapegrad.{name} as an operator"
-            self.call, reverse = (load(record, words, name, doc) for words in self._table.op_words)
-            for operator, function in self.operators.items():
-                setattr(Tensor, operator, as_method(reverse if function else self.call))
+            self.call, forward, reverse = (load(record, words, name, doc) for words in self._table.op_words)
+            for method, function in self.operators.items():
+                setattr(Tensor, method, as_method(reverse if function else forward))
             result: Tensor = self.call(*operands, **arguments)
             return result
 

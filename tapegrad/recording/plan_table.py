@@ -32,7 +32,7 @@ class PlanTable:
     lines : dict
         By key: each line, and the objects whose addresses stand in it.
     op_words : ndarray
-        The `OpFields` for operands in order, and in reverse.
+        The `OpFields` of the function, of its operator, and of this with the operands in reverse.
     """
 
     def __init__(
@@ -43,13 +43,15 @@ class PlanTable:
         fallback: Callable[..., Any],
         reflected: Callable[..., Any] | None = None,
         flags: int = 0,
+        operator: Callable[..., Any] | None = None,
     ) -> None:
-        self._name, self._functions = name, (fallback, reflected)  # whose addresses stand in `op_words`
+        self._name, self._functions = name, (fallback, operator, reflected)  # whose addresses stand in `op_words`
         self.lines: dict[tuple[int, ...], tuple[list[int], Any]] = {}
-        self.op_words = np.zeros((2, OP_WORDS), dtype=np.int64)
+        self.op_words = np.zeros((3, OP_WORDS), dtype=np.int64)
         self.op_words[:] = runtime().ctypes.data, n_operands, n_arguments, 0, 0, id(fallback), 0, flags
+        self.op_words[1:, OpFields.word("fallback")] = id(operator or fallback)
         if reflected is not None:
-            self.op_words[1, OpFields.word("reflected")] = id(reflected)
+            self.op_words[2, OpFields.word("reflected")] = id(reflected)
         self._set_buckets(self._new_buckets(_FEWEST_BUCKETS))
 
     def clear(self) -> None:
