@@ -105,12 +105,20 @@ def check_bool(call: str, name: str, value: object) -> None:
         raise TypeError(f"{call}(): argument '{name}' must be bool, not {type(value).__name__}")
 
 
-def part_written(function: str, number: int) -> RuntimeError:
-    """Return the error of a recorded write to one of the views that a function returned."""
+def part_written(function: str, number: int, is_custom: bool = False, *, of_base: bool = False) -> RuntimeError:
+    """Return the error of a recorded write to a view that a function returned, or to its base."""
+    written = "its base or another view of its base has been" if of_base else "is being"
+    start = f"Output {number} of {function} is a view and {written} modified inplace. This view "
+    if is_custom:
+        return RuntimeError(
+            f"{start}was created inside a custom Function (or because an input was returned as-is) and the autograd "
+            "logic to handle view+inplace would override the custom backward associated with the custom Function, "
+            "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
+            "the custom Function."
+        )
     return RuntimeError(
-        f"Output {number} of {function} is a view and is being modified inplace. This view is the output of a function "
-        "that returns multiple views. Such functions do not allow the output views to be modified inplace. You should "
-        "replace the inplace operation by an out-of-place one."
+        f"{start}is the output of a function that returns multiple views. Such functions do not allow the output views "
+        "to be modified inplace. You should replace the inplace operation by an out-of-place one."
     )
 
 

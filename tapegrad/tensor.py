@@ -54,7 +54,7 @@ class Tensor(TensorMethods):
     _node: TapeNode | Leaf | None
     _grad: Tensor | None
     _base: Tensor
-    _part_of: tuple[str, int]
+    _part_of: tuple[Any, ...]
 
     __array_priority__ = 1000
     is_traced = False  # whether it belongs to a function that is being traced: see `tapegrad.program.trace`
@@ -207,7 +207,7 @@ class Tensor(TensorMethods):
     @property
     def requires_grad(self) -> bool:
         """Whether a gradient is wanted. Users set it for leaves; a result has it if one of its operands has it."""
-        return views.renewed(self)._node is not None
+        return self._node is not None or views.renewed(self)._node is not None
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:

@@ -201,3 +201,56 @@ def test_two_threads():
         thread.join()
     assert errors == []
     assert not modes.mode.value & modes.DISABLED
+
+
+@pytest.mark.parametrize("forward", [lambda x: x, lambda x: x.view_as(x), lambda x: x[:2]])
+def test_outputs_that_show_an_input(T, forward):
+    """A write to such an output, or to its input, would make it a plain view, without the function's backward."""
+
+    class Reversed(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return forward(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return T.cat([-grad, grad.new_zeros(3 - len(grad))])
+
+    x = T.ones(3, requires_grad=True)
+    for _ in range(2):  # by Python, then by compiled code
+        for leaf in (x, x * 1):
+            out = Reversed.apply(leaf)
+            for write in (lambda out=out: out.mul_(2), lambda out=out: out[:1].zero_()):
+                with pytest.raises(RuntimeError, match=r"^Output 0 of \w+ is a view and is being modified inplace"):
+                    write()
+            assert (out.tolist(), leaf.tolist(), leaf._version) == ([1.0] * len(out), [1.0] * 3, 0)
+        leaf, other = x * 1, T.zeros(3)
+        out = Reversed.apply(leaf)
+        leaf.mul_(2)
+        assert (out.requires_grad, out.detach().tolist()) == (True, [2.0] * len(out))
+        with pytest.raises(
+            RuntimeError, match=r"^Output 0 of Reversed is a view and its base or another view of its b"
+        ):
+            T.autograd.grad(out.sum(), x)
+        assert T.autograd.grad(leaf.sum(), x)[0].tolist() == [2.0] * 3
+        with T.no_grad():
+            out = Reversed.apply(other)
+            out += 1
+        assert other[0] == 1
+
+
+def test_outputs_that_show_parts_of_an_input(T):
+    class Halves(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x[:1], x[1:]
+
+        @staticmethod
+        def backward(ctx, *grads):
+            return T.cat(grads) * 3
+
+    x = T.ones(3, requires_grad=True)
+    first, second = Halves.apply(x * 1)
+    with pytest.raises(RuntimeError, match=r"^Output 0 of Halves is a view .* returns multiple views"):
+        first.mul_(2)
+    assert T.autograd.grad((first.sum() + second.sum()), x)[0].tolist() == [3.0] * 3

@@ -173,10 +173,6 @@ def record_call(
     result = finish(runtime, values, count + 1)
     if result == 0:
         return 0
-    if out.base != 0 and out.data.type == runtime.array_type and out.data.base != 0:
-        base = out.base  # forward was not recorded, so a view knows a base without history
-        out.base = TensorObject(0)
-        decref(base)
     node, layout = out.node, out.layout
     out.node = result.node
     out.layout = result.layout
@@ -207,6 +203,8 @@ def recorded(callee: Callee, context: Object, args: Array[Object], nargs: int, o
     decref(jvp)
     mode = runtime.mode.bits
     if mode != 0 and mode != WRITES_NOTED:
+        by_python = 1
+    if by_python == 0 and TensorObject(out).base != 0:  # a view, of an input perhaps
         by_python = 1
     for number in range(nargs):
         if args[number] == out:

@@ -131,7 +131,8 @@ def recorded(
             and (saved is None or _is_plain(saved, out))
         ):  # nearly all
             attributes["_written"] = versions.last
-            return _with_history(out, compiled.finish(plan, out._data, *tensors, attributes), tensors, ())
+            result = compiled.finish(plan, out._data, *tensors, attributes)
+            return _with_history(out, result, tensors, (), (_name_of(node_class), 0, True))
     outputs = out if out.__class__ is tuple else (out,)
     attributes["_written"] = versions.last
     for name in ("_saved", "_saved_for_forward"):
@@ -173,7 +174,8 @@ def recorded(
     if checks() is not None:
         traces.note_call(whole_node(_node_of(fresh[0])))
     for number, result in zip(differentiable, fresh, strict=True):
-        results[number] = _with_history(outputs[number], result, tensors, dirty)
+        part = _name_of(node_class), number, len(outputs) == 1
+        results[number] = _with_history(outputs[number], result, tensors, dirty, part)
     return tuple(results) if out.__class__ is tuple else results[0]
 
 
@@ -242,21 +244,33 @@ def _packed(value: Any, hooks: saved_tensors_hooks) -> Any:
     return SavedPacked(hooks.packed(value), None, value._node)
 
 
-def _with_history(value: Tensor, result: Tensor, tensors: list[Tensor], dirty: Sequence[Tensor]) -> Tensor:
-    """Return an output with the history of a recorded result."""
+def _name_of(node_class: type) -> str:
+    return node_class.__name__.removesuffix("Backward")
+
+
+def _with_history(
+    value: Tensor, result: Tensor, tensors: list[Tensor], dirty: Sequence[Tensor], part: tuple[str, int, bool]
+) -> Tensor:
+    """Return an output with the history of a recorded result.
+
+    One that shows the memory of an input may not be written to, nor used after a write to that input: its history would
+    be that of a plain view, without the function's `backward`. Errors say which `part` of the results it is.
+    """
     if dirty and _is_among(value, dirty):
         from tapegrad.ops.history import rewrite  # at call time: that folder imports this one
 
         rewrite(value, result)
         return value
-    for tensor in tensors:
-        if value is not tensor:
-            continue
-        result._base = views.root_of(value)
+    if _is_among(value, tensors):
+        result._base, result._part_of, result._data = views.root_of(value), part, value._array()[...]
         return result
     # Forward was not recorded, so a view knows a base without history.
     if getattr(value, "_base", None) is not None and value._data.base is not None:
         del value._base
+        owner = versions.owner_of(value._data)
+        for tensor in tensors:
+            if versions.owner_of(tensor._array()) is owner:
+                value._base, value._part_of = views.root_of(tensor), part
     value._node, value._layout = result._node, result._layout
     return value
 

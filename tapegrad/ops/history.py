@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import modes
+from tapegrad import errors, modes
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.index_keys import Key, numpy_index
@@ -133,6 +133,9 @@ def renew(view: Tensor) -> None:
     base = views.base_of(view)
     if base is None:
         return
+    function, number, is_custom = (*getattr(view, "_part_of", ("", 0)), False)[:3]
+    if is_custom:
+        raise errors.part_written(function, number, is_custom, of_base=True)
     if modes.is_grad_enabled():
         _renew(view, base)
     else:

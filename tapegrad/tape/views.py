@@ -3,6 +3,7 @@
 A result that shares the memory of its operand has a *base*, `Tensor._base`: the tensor that the memory belongs to. That
 of a view without history, made with recording off of a tensor that requires grad, is `UNRECORDED`. `Tensor._part_of` is
 the name of the function that returned a view among others, and the view's number; views of that view have it as well.
+A third element says that it is the one view that a user's `Function` returned.
 
 A recorded write in place, to the base or to a view, gives the base a new entry. A view whose entry stands before that
 one on the tape is *stale*: it has the new values and the old history. When it is next used, `Tensor._renew`
