@@ -201,3 +201,44 @@ def test_inference_mode(data: Any) -> None:
             np.testing.assert_allclose(out["part"], expected["part"])
     assert len(computed) == 2
     assert not data.is_inference()
+
+
+def test_outputs_without_cotangents_and_inputs_without_gradients() -> None:
+    """An output that nothing depends on has no slope: zeros times one that is infinite would be nan."""
+    x, y = (tg.tensor([0.0, 1.0], requires_grad=True) for _ in range(2))
+    function = tg.compile(lambda x, y: ((x * x).sum(), x.log(), y * 2.0, x.detach() * y))
+    for outputs, wanted in (([0], (2.0, None)), ([2], (None, 2.0)), ([0, 2], (2.0, 2.0)), ([3], (None, 1.0))):
+        x.grad = y.grad = None
+        with np.errstate(divide="ignore"):
+            results = function(x, y)
+        sum(results[place].sum() for place in outputs).backward()
+        for own, slope in zip((x, y), wanted, strict=True):
+            assert (own.grad is None) == (slope is None)
+            if slope is not None:
+                np.testing.assert_array_equal(own.grad, slope * x.detach() if own is x or outputs == [3] else [2.0] * 2)
+
+
+def test_many_ways_to_use_the_outputs() -> None:
+    x = tg.tensor([0.5, 1.0], requires_grad=True)
+    function = tg.compile(lambda x: tuple(x**k for k in range(1, 6)))
+    for number in range(1, 32):
+        x.grad = None
+        chosen = [k for k in range(5) if number >> k & 1]
+        results = function(x)
+        sum(results[k].sum() for k in chosen).backward()
+        np.testing.assert_allclose(x.grad, sum((k + 1) * x.detach() ** k for k in chosen))
+    (version,) = next(iter(function._versions.values()))
+    assert 1 < len(version.run.pullbacks) < 12
+
+
+def test_a_parameter_that_only_some_derivatives_see() -> None:
+    """The last bias of a network has no part in the slope of its output: its gradient is None, not zeros."""
+    module = net()
+
+    def slope(x: Any) -> Any:
+        return tg.autograd.grad(module(x).sum(), x, create_graph=True)[0]
+
+    for function in (slope, tg.compile(slope)):
+        module.zero_grad()
+        function(tg.tensor(DATA, requires_grad=True)).square().sum().backward()
+        assert [own.grad is None for own in module.parameters()] == [False, False, False, True]

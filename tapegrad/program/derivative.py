@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,7 +22,10 @@ from tapegrad.program.run import Runner
 from tapegrad.program.trace import trace
 from tapegrad.tape.layout import layout_of
 from tapegrad.tape.views import renewed
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
+
+#: From so many on zeros take the place of cotangents that are missing, so that no further program is made.
+_PULLBACKS: Final = 8
 
 
 class CompiledFunction(Function):
@@ -32,22 +36,39 @@ class CompiledFunction(Function):
         """Keep the inputs of a program, whose outputs are known."""
         ctx.program = program
         ctx.save_for_backward(*inputs)
+        ctx.set_materialize_grads(False)
         fixed = run.fixed(ctx.needs_input_grad[3:])
         if fixed:
             ctx.mark_non_differentiable(*[outputs[place] for place in fixed])
         return outputs[0] if len(outputs) == 1 else tuple(outputs)  # one is recorded in half of the time
 
     @staticmethod
-    def backward(ctx: Any, *cts: Tensor) -> tuple[Any, ...]:
+    def backward(ctx: Any, *cts: Tensor | None) -> tuple[Any, ...]:
         """Run its derivative."""
         inputs, needs = ctx.saved_tensors, ctx.needs_input_grad
         n_others = len(needs) - len(inputs)
-        wanted = needs[n_others:]
-        tensors = [*inputs, *cts]
-        known = ctx.program.run.pullbacks
-        pullback = known.get(wanted) or known.setdefault(wanted, Pullback(ctx.program, wanted, tensors))
-        gradients = iter(pullback(tensors))
-        return (*(None,) * n_others, *[next(gradients) if is_wanted else None for is_wanted in wanted])
+        return (*(None,) * n_others, *pulled(ctx.program, inputs, cts, needs[n_others:]))
+
+
+def pulled(
+    program: Program, inputs: Sequence[Tensor], cts: Sequence[Tensor | None], wanted: tuple[bool, ...]
+) -> list[Tensor | None]:
+    """Return the cotangents of inputs; None for those that are not wanted, or that no gradient reaches.
+
+    Outputs that nothing depends on have no cotangents: zeros in place of them would meet slopes that are not finite.
+    """
+    known, given = program.run.pullbacks, tuple([ct is not None for ct in cts])
+    found = [ct for ct in cts if ct is not None]
+    pullback = known.get((wanted, given))
+    if pullback is None:
+        if len(known) >= _PULLBACKS and False in given:
+            layouts = [program.layouts[number] for number in program.outputs]
+            cts = [from_array(np.zeros(own.shape, own.dtype)) if ct is None else ct
+                   for ct, own in zip(cts, layouts, strict=True)]  # fmt: skip
+            return pulled(program, inputs, cts, wanted)
+        pullback = known[wanted, given] = Pullback(program, wanted, given, [*inputs, *found])
+    gradients = iter(pullback([*inputs, *found]))
+    return [next(gradients) if is_reached else None for is_reached in pullback.reached]
 
 
 def recorded(program: Program, run: Runner, outputs: Sequence[Tensor], inputs: list[Tensor]) -> Sequence[Tensor]:
@@ -76,25 +97,37 @@ def differentiable(program: Program, run: Runner, inputs: Sequence[Tensor]) -> t
 class Pullback:
     """The cotangents of some inputs of a program, as a program too.
 
+    Parameters
+    ----------
+    program : Program
+    wanted : tuple of bool
+        Which inputs cotangents are wanted for.
+    given : tuple of bool
+        Which outputs have cotangents.
+    tensors : sequence of Tensor
+        Examples: all inputs, and the cotangents that are given.
+
     Attributes
     ----------
+    reached : list of bool
+        Which inputs get a cotangent: those that are wanted, and that gradients reach.
     vjp : Program
         From the program's inputs and the cotangents of its outputs.
     captured : list of Tensor
         The last inputs of `vjp`.
     """
 
-    def __init__(self, program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor]) -> None:
+    def __init__(
+        self, program: Program, wanted: tuple[bool, ...], given: tuple[bool, ...], tensors: Sequence[Tensor]
+    ) -> None:
         count = len(tensors)
+        reached = self.reached = program.reached(wanted, given)
+        self._pull = functools.partial(pull, program, reached, given=given)
         with limited(program.limit):
-            self.vjp, self.captured = vjp_of(program, wanted, [own._data for own in tensors])
+            self.vjp, self.captured = _traced(self._pull, [own._data for own in tensors])
         self.vjp.limit = program.limit
-        self.vjp.function = lambda inputs: (
-            pull(program, wanted, *inputs[:count]),
-            [*inputs[:count], *self.captured],
-        )
+        self.vjp.function = lambda inputs: (self._pull(*inputs[:count]), [*inputs[:count], *self.captured])
         self._run = self.vjp.run
-        self._pull = functools.partial(pull, program, wanted)
 
     def __call__(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return the cotangents of the wanted inputs, from all inputs and the cotangents of outputs."""
@@ -128,12 +161,21 @@ def vjp_of(
     Its first inputs are the program's, then cotangents of its outputs, of which `arrays` are examples. The last
     `n_kept` outputs have no cotangents: they are outputs again.
     """
+    return _traced(functools.partial(pull, program, wanted, n_kept=n_kept), arrays)
+
+
+def _traced(function: Callable[..., Any], arrays: Sequence[Any]) -> tuple[Program, list[Tensor]]:
     floating = [np.asarray(own).dtype.kind in "fc" for own in arrays]
-    return trace(functools.partial(pull, program, wanted, n_kept=n_kept), arrays, floating)
+    return trace(function, arrays, floating)
 
 
-def pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor, n_kept: int = 0) -> Sequence[Tensor]:
-    """Return the cotangents of the wanted inputs by the rules of the program's operations, and the last outputs."""
+def pull(
+    program: Program, wanted: Sequence[bool], *tensors: Tensor, n_kept: int = 0, given: Sequence[bool] | None = None
+) -> Sequence[Tensor]:
+    """Return the cotangents of the wanted inputs by the rules of the program's operations, and the last outputs.
+
+    All other outputs have cotangents, or those that are `given`.
+    """
     n_inputs = len(program.inputs)
     with enable_grad():
         inputs = [own if own.requires_grad or not is_wanted else own.detach().requires_grad_()
@@ -143,9 +185,11 @@ def pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor, n_kept: i
         else:
             outputs, _ = replay(program, inputs)
         kept = [outputs.pop() for _ in range(n_kept)]
+        if given is not None:
+            outputs = list(itertools.compress(outputs, given))
         pairs = [(own, ct) for own, ct in zip(outputs, tensors[n_inputs:], strict=True) if own.requires_grad]
-        chosen = [own for own, is_wanted in zip(inputs, wanted, strict=True) if is_wanted]
-        if not pairs:
+        chosen = list(itertools.compress(inputs, wanted))
+        if not pairs or not chosen:
             return [*[zeros_of(own) for own in chosen], *kept]
         roots, seeds = zip(*pairs, strict=True)
         found: Sequence[Tensor] = grad(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -178,6 +179,16 @@ class Listed:
             if entry.records and not reached.isdisjoint(entry.operands):
                 reached.update(number for number in entry.results if self.layouts[number].floating)
         return reached.intersection(self.outputs)
+
+    def reached(self, wanted: Sequence[bool], given: Sequence[bool]) -> tuple[bool, ...]:
+        """Return for each input whether it is wanted, and gradients reach it from the outputs that are given."""
+        if self.has_functions:
+            return tuple(wanted)
+        reached = set(itertools.compress(self.outputs, given))
+        for entry in reversed(self.entries):
+            if entry.records and not reached.isdisjoint(entry.results):
+                reached.update(entry.operands)
+        return tuple([own and number in reached for own, number in zip(wanted, self.inputs, strict=True)])
 
     def __eq__(self, other: object) -> bool:
         """Whether another program does the same by the same operations, and is called in the same way."""

@@ -66,7 +66,8 @@ class Runner:
     refused : str
         Why there is none.
     pullbacks : dict
-        The programs of its derivative, by the inputs that are wanted: see `tapegrad.program.derivative`.
+        The programs of its derivative, by the inputs that are wanted and the outputs that have cotangents: see
+        `tapegrad.program.derivative`.
     """
 
     @garbage.kept()
@@ -82,7 +83,7 @@ class Runner:
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.code, self.refused = None, str(error)
-        self.pullbacks: dict[tuple[bool, ...], Any] = {}
+        self.pullbacks: dict[tuple[tuple[bool, ...], ...], Any] = {}
         self._entry_of_tensors: Callable[..., Any] | None = None
         self._otherwise = otherwise or Replay(program)
         self._entry = make_entry(self._of_any_layout, variants)[0]
