@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.program import recorded_calls
+from tapegrad.program.compiled import Compiled
 
 DATA = np.array([[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]])
 
@@ -22,17 +22,16 @@ def net() -> Any:
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether compiled code served each call that came to it."""
+def by_python(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Have an item for each call that came to Python, and not to compiled code alone."""
     found: list[bool] = []
-    call = recorded_calls.RecordedCall.__call__
+    call = Compiled._call
 
     def noted(self: Any, args: Any, kwargs: Any) -> Any:
-        result = call(self, args, kwargs)
-        found.append(result is not None)
-        return result
+        found.append(True)
+        return call(self, args, kwargs)
 
-    monkeypatch.setattr(recorded_calls.RecordedCall, "__call__", noted)
+    monkeypatch.setattr(Compiled, "_call", noted)
     return found
 
 
@@ -44,7 +43,7 @@ def gradients(function: Callable[..., Any], module: Any, *args: Any, **kwargs: A
 
 
 @pytest.mark.parametrize("data", [DATA, tg.tensor(DATA)], ids=["array", "tensor"])
-def test_a_network_is_trained(served: list[bool], data: Any) -> None:
+def test_a_network_is_trained(by_python: list[bool], data: Any) -> None:
     """As PyTorch's users compile: the network alone, with the loss and the step outside."""
     losses = []
     for compiled in (False, True):
@@ -59,10 +58,10 @@ def test_a_network_is_trained(served: list[bool], data: Any) -> None:
             own.append(model(data).sum().item())
         losses.append(own)
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-12)
-    assert served == [True] * 11
+    assert len(by_python) == 1
 
 
-def test_arguments_that_want_a_gradient(served: list[bool]) -> None:
+def test_arguments_that_want_a_gradient(by_python: list[bool]) -> None:
     x, y = (tg.tensor(DATA, requires_grad=True) for _ in range(2))
     function = tg.compile(lambda pair, scale, *, more: (pair[0] * pair[1].sin() * scale + more["z"]).sum())
     for _ in range(3):
@@ -71,20 +70,20 @@ def test_arguments_that_want_a_gradient(served: list[bool]) -> None:
         out.backward()
         np.testing.assert_allclose(x.grad, 2.0 * np.sin(DATA))
         np.testing.assert_allclose(y.grad, 2.0 * DATA * np.cos(DATA))
-    assert served == [True, True]
+    assert len(by_python) == 1
 
 
-def test_derivatives_of_second_order(served: list[bool]) -> None:
+def test_derivatives_of_second_order(by_python: list[bool]) -> None:
     x = tg.tensor(DATA, requires_grad=True)
     function = tg.compile(lambda x: (x**3).sum())
     for _ in range(3):
         (first,) = tg.autograd.grad(function(x), x, create_graph=True)
         (second,) = tg.autograd.grad(first.sum(), x)
         np.testing.assert_allclose(second, 6 * DATA)
-    assert served == [True, True]
+    assert len(by_python) == 1
 
 
-def test_results_without_a_gradient(served: list[bool]) -> None:
+def test_results_without_a_gradient(by_python: list[bool]) -> None:
     x = tg.tensor(DATA, requires_grad=True)
     function = tg.compile(lambda x: {"values": x * 2, "places": x.argmax(1), "name": "two"})
     for _ in range(2):
@@ -93,10 +92,10 @@ def test_results_without_a_gradient(served: list[bool]) -> None:
         assert not out["places"].requires_grad
         assert out["name"] == "two"
         assert out["places"].tolist() == [2, 0]
-    assert served == [True]
+    assert len(by_python) == 2
 
 
-def test_what_changes_between_calls(served: list[bool]) -> None:
+def test_what_changes_between_calls(by_python: list[bool]) -> None:
     module = net()
     model = tg.compile(lambda x: (module(x) ** 2).sum())
     x = tg.tensor(DATA)
@@ -122,7 +121,7 @@ def test_what_changes_between_calls(served: list[bool]) -> None:
     with tg.inference_mode():
         for _ in range(3):
             assert model(x).is_inference()
-    assert True in served
+    assert len(by_python) < 16
 
 
 def assert_same(own: list[Any], expected: list[Any]) -> None:
@@ -130,7 +129,7 @@ def assert_same(own: list[Any], expected: list[Any]) -> None:
         np.testing.assert_allclose(one, two, rtol=1e-12)
 
 
-def test_a_tensor_comes_back_behind_its_name(served: list[bool]) -> None:
+def test_a_tensor_comes_back_behind_its_name(by_python: list[bool]) -> None:
     """The gradient goes to the tensor that stands there in the call, not to the one before."""
     first, second = (tg.tensor(DATA, requires_grad=True) for _ in range(2))
     held = {"weight": first}
@@ -141,19 +140,19 @@ def test_a_tensor_comes_back_behind_its_name(served: list[bool]) -> None:
         other = second if own is first else first
         assert other.grad is None
         np.testing.assert_allclose(own.grad, DATA)
-    assert served[-1]
+    assert len(by_python) < 4
 
 
-def test_branches(served: list[bool]) -> None:
+def test_branches(by_python: list[bool]) -> None:
     function = tg.compile(lambda x: x.sum() * 2 if x.sum() > 0 else x.prod())
     for sign in (1.0, 1.0, -1.0, -1.0, 1.0):
         x = tg.tensor([sign, 2 * sign], requires_grad=True)
         function(x).backward()
         np.testing.assert_allclose(x.grad, [2.0, 2.0] if sign > 0 else [-2.0, -1.0])
-    assert False in served
+    assert len(by_python) == 2
 
 
-def test_a_graph_is_consumed_once_and_versions_are_checked(served: list[bool]) -> None:
+def test_a_graph_is_consumed_once_and_versions_are_checked(by_python: list[bool]) -> None:
     x = tg.tensor(DATA, requires_grad=True)
     function = tg.compile(lambda x: (x * x).sum())
     for _ in range(2):
@@ -166,10 +165,10 @@ def test_a_graph_is_consumed_once_and_versions_are_checked(served: list[bool]) -
     y.mul_(2.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.backward()
-    assert served == [True, True]
+    assert len(by_python) == 1
 
 
-def test_inputs_die_with_the_results(served: list[bool]) -> None:
+def test_inputs_die_with_the_results(by_python: list[bool]) -> None:
     function = tg.compile(lambda x: (x * x).sum())
     x = tg.tensor(DATA, requires_grad=True)
     function(x)
@@ -178,7 +177,7 @@ def test_inputs_die_with_the_results(served: list[bool]) -> None:
     del x, out
     gc.collect()
     assert dead() is None
-    assert served == [True]
+    assert len(by_python) == 1
 
 
 @pytest.mark.parametrize("data", [tg.tensor(DATA), tg.tensor(DATA, requires_grad=True)], ids=["plain", "wanted"])

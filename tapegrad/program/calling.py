@@ -157,6 +157,7 @@ def compute(
     addresses: Array[int],
     outputs: Array[Object],
     values: Array[Object],
+    operands: Array[Object],
 ) -> Object:
     """Return what machine code computes, and change what it changes; UNFIT or RAISED."""
     runtime = dispatch.runtime
@@ -172,7 +173,7 @@ def compute(
         if fits != 1:
             result = Object(fits)
             drop(outputs, count)
-        elif finish_outputs(dispatch, variant, outputs, addresses):
+        elif finish_outputs(dispatch, variant, outputs, addresses, operands):
             result = built(dispatch, variant, outputs, outputs.at(count))
             is_built = 0 if result == RAISED else 1
             if (
@@ -199,6 +200,15 @@ def prepared(
     return begin(runtime, variant.changes)
 
 
+def hold_operands(variant: VariantFields, values: Array[Object], held: Array[Object], operands: Array[Object]) -> None:
+    """Write the operands of the entry of a call, each with a reference, and behind them the data that it keeps."""
+    count = variant.n_inputs
+    for number in range(count):
+        operand = values[variant.inputs[number].value]
+        incref(operand)
+        operands[number], operands[count + number] = operand, held[number]
+
+
 def call_variant(
     dispatch: DispatchFields, variant: VariantFields, args: Array[Object], names: Tuple, off: int
 ) -> Object:
@@ -211,12 +221,14 @@ def call_variant(
             return Object(RAISED)
         words = owner.data
     # Addresses of inputs, what is held for them, integers among them; addresses of outputs and guards; outputs, and a
-    # pile of objects to build the result with; values.
+    # pile of objects to build the result with; operands of the entry, and what it keeps; values.
     held, addresses = Array[Object](words.at(count)), words.at(3 * count)
     outputs = Array[Object](addresses.at(variant.n_outputs + variant.n_guards))
+    operands = outputs.at(variant.n_outputs + variant.n_builds)
+    n_operands = count if variant.plan != 0 else 0
     values, fits = args, 1
     if variant.n_values != 0:
-        values = outputs.at(variant.n_outputs + variant.n_builds)
+        values = operands.at(2 * n_operands)
         fits = read_values(dispatch, variant, args, names, values)
     result = Object(UNFIT)
     if fits != 0 and variant.changes != 0:
@@ -225,7 +237,10 @@ def call_variant(
             result = Object(RAISED)
     if fits == 1 and read_inputs(runtime, variant, values, words, held, off):
         if variant.changes == 0 or can_write(runtime, variant, words, held):
-            result = compute(dispatch, variant, words, addresses, outputs, values)
+            if n_operands != 0:
+                hold_operands(variant, values, held, operands)
+            result = compute(dispatch, variant, words, addresses, outputs, values, operands)
+            decref_all(operands, n_operands)
         decref_all(held, count)
     if fits == 1 and variant.changes != 0 and result == UNFIT and undo(variant.changes) == 0:
         result = Object(RAISED)

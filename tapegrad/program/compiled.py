@@ -15,6 +15,7 @@ from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.pass_modes import is_strong_zero
+from tapegrad.program.call_entries import plan_of_calls
 from tapegrad.program.effects import Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
 from tapegrad.program.functional import Functional
@@ -200,23 +201,29 @@ class Compiled:
             arguments, keywords = rebuild(given.tree, filled)
             first = len(arguments) + len(keywords)
             captured, changes = prepared(version.outside, version.program, len(kinds), first, is_recorded=is_recorded)
+            plan = None
+            if is_recorded:
+                inputs = [own for own in filled if isinstance(own, Input)]
+                inputs += [Input(type(own), layout) for own, layout in captured]
+                plan = plan_of_calls(version.program, inputs)
             try:
                 variant = version.run.variant(
                     arguments,
                     keywords=keywords,
-                    result=None if is_recorded else rebuild(version.tree, result),
+                    result=None if is_recorded and plan is None else rebuild(version.tree, result),
                     captured=captured,
                     changes=changes,
                     as_tensors=is_recorded or not given.has_arrays,
+                    plan=plan,
                 )
             except TypeError:  # a container that compiled code does not know
                 return
             version.variants[is_recorded, *kinds] = variant
-            if is_recorded:
+            if is_recorded and plan is None:
                 call = RecordedCall(version, variant, given.places, given.has_arrays)
                 _dispatches.add(call.dispatch)
                 self._recorded = [call, *self._recorded[: LIMIT - 1]]
-        if not is_recorded:
+        if not is_recorded or variant.plan is not None:
             others = [own for own in self._dispatch.variants if own is not variant]
             self._dispatch.variants = self._marked.dispatch.variants = (variant, *others[: LIMIT - 1])
 

@@ -115,6 +115,8 @@ class Pullback:
         From the program's inputs and the cotangents of its outputs.
     captured : list of Tensor
         The last inputs of `vjp`.
+    run : Runner
+        How `vjp` runs.
     """
 
     def __init__(
@@ -127,11 +129,11 @@ class Pullback:
             self.vjp, self.captured = _traced(self._pull, [own._data for own in tensors])
         self.vjp.limit = program.limit
         self.vjp.function = lambda inputs: (self._pull(*inputs[:count]), [*inputs[:count], *self.captured])
-        self._run = self.vjp.run
+        self.run = self.vjp.run
 
     def __call__(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return the cotangents of the wanted inputs, from all inputs and the cotangents of outputs."""
-        run = self._run
+        run = self.run
         if run.code is None:
             return self._pull(*apart(tensors))
         given = [*tensors, *self.captured]

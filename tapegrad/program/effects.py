@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from types import CellType
 from typing import Any
 
 import numpy as np
 
-from tapegrad.program.names import Name, Names
+from tapegrad.program.names import Name, Names, attribute
+from tapegrad.program.standing import Place, Standing
 from tapegrad.program.traced import TracingError
 from tapegrad.program.watched import Watched, all_same
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -164,10 +166,10 @@ class Outside:
                     )
             # What is written to is no other tensor than in the trace, nor what has two names.
             if self.has_effects or len(found) > 1:
-                self.checks += [functools.partial(stands_behind, name, own) for name in found]
+                self.checks += [stands_behind(name, own) for name in found]
             elif found:
                 self.names.append((place, found[0]))
-        self.checks += [functools.partial(stands_behind, *pair) for pair in held.values()]
+        self.checks += [stands_behind(*pair) for pair in held.values()]
         self.checks += names.checks(containers)
 
     def watch(self, values: Sequence[Watched]) -> None:
@@ -235,9 +237,15 @@ class Outside:
             (inputs[own] if isinstance(own, int) else own)._grad = None
 
 
-def stands_behind(name: Name, tensor: Any) -> bool:
-    """Whether a tensor is what stands behind a name."""
-    return name.value() is tensor
+def stands_behind(name: Name, value: Any) -> Callable[[], bool]:
+    """Return what asks whether the same value stands behind a name."""
+    holder, key = name
+    if holder.__class__ is CellType:
+        return Standing([Place(holder, CellType, value)])
+    own = holder if holder.__class__ is dict else attribute(holder, "__dict__")
+    if own.__class__ is dict and own.get(key) is value:
+        return Standing([Place(own, key, value)])
+    return lambda: name.value() is value
 
 
 def share_memory(targets: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:

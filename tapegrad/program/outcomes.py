@@ -7,10 +7,12 @@ from typing import Final
 from tapegrad.compiler.intrinsics import call
 from tapegrad.program.templates import CONSTANT, DICT, LIST, OUTPUT
 from tapegrad.program.variants import BuildFields, DispatchFields, OutputFields, VariantFields
-from tapegrad.recording.native import C_INT, decref, incref, new_list, new_object, vectorcall
-from tapegrad.recording.objects import Runtime, new_tensor
+from tapegrad.recording.native import C_INT, decref, incref, integer, new_list, new_object, vectorcall
+from tapegrad.recording.objects import PlanObject, Runtime, new_tensor
+from tapegrad.recording.results import result_of
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array
+from tapegrad.tape.structs import PlanFields
 
 RAISED: Final = -1  # in place of a result
 
@@ -48,8 +50,22 @@ def new_arrays(
     return 1
 
 
+def recorded(runtime: Runtime, plan: PlanObject, out: Object, operands: Array[Object], count: int) -> Object:
+    """Return an output as a tensor with an entry, which keeps the data that follow the operands; 0 if Python raised.
+
+    It takes over the reference to the output.
+    """
+    result = result_of(runtime, plan, PlanFields(integer(plan.address)), out, operands, operands, count)
+    decref(out)
+    return result
+
+
 def finish_outputs(
-    dispatch: DispatchFields, variant: VariantFields, outputs: Array[Object], addresses: Array[int]
+    dispatch: DispatchFields,
+    variant: VariantFields,
+    outputs: Array[Object],
+    addresses: Array[int],
+    operands: Array[Object],
 ) -> int:
     """Make numbers scalars, and tensors of what shall be one; return 0, and drop all, if Python raised."""
     runtime, count = dispatch.runtime, variant.n_outputs
@@ -57,7 +73,9 @@ def finish_outputs(
         wanted, out = variant.outputs[number], outputs[number]
         if out == 0:
             out = Object(call(dispatch.new_scalar, addresses[number], wanted.dtype, 0))
-        if out != 0 and wanted.layout != 0:
+        if out != 0 and variant.plan != 0:
+            out = recorded(runtime, variant.plan, out, operands, 2 * variant.n_inputs)
+        elif out != 0 and wanted.layout != 0:
             incref(wanted.layout)
             incref(runtime.none)
             out = new_tensor(runtime, NDArray(out), wanted.layout, runtime.none)

@@ -16,6 +16,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.effects import Drawn, GradOf, NewGrad, Outside, Postponed, Read, Source
+from tapegrad.program.standing import ABSENT, Place, Standing
 from tapegrad.program.traced import Traced, TracingError, error
 from tapegrad.program.watched import Attributes, Watched
 from tapegrad.program.writes import Writes
@@ -218,8 +219,9 @@ class Takes(Writes):
         ]
         own.sources += self._sources.values()
         own.checks += self._checks
-        state = self._state()
-        own.watch(state)
+        own.watch(self._state())
+        places = [Place(*attribute) for attribute in self._attributes.unchanged(ABSENT)]
+        own.checks += [Standing(places)] if places else []
         hooked = [tensor for tensor in captured.values() if own.is_step and isinstance(tensor._node, Leaf)]
         if hooked:
             own.checks.append(functools.partial(_have_hooks, hooked, [_hooks_of(tensor) for tensor in hooked]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from tapegrad.program.effects import Drawn, Outside, Read, stands_behind
 from tapegrad.program.program import Program
-from tapegrad.program.standing import Standing
+from tapegrad.program.standing import together
 from tapegrad.program.templates import Changes
 from tapegrad.tape import versions
 from tapegrad.tape.layout import Layout, contiguous_layout
@@ -57,10 +56,7 @@ def prepared(
         (own, layout.tracked if may_want and own.requires_grad else layout)
         for own, layout in zip(tensors, layouts[n_inputs:], strict=True)
     ]
-    checks: list[Callable[[], bool]] = [
-        *[own.compiled if isinstance(own, Standing) else own for own in outside.checks],
-        *(functools.partial(stands_behind, name, tensors[place]) for place, name in outside.names),
-    ]
+    checks = together([*outside.checks, *[stands_behind(name, tensors[place]) for place, name in outside.names]])
     if not outside.has_effects and not outside.conditions and not checks and not fresh:
         return captured, None
     local = threading.local()

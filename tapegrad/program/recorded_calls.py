@@ -1,4 +1,4 @@
-"""Calls of a compiled function whose results want a gradient, or are marked by inference mode."""
+"""Calls of a compiled function with several results that want a gradient, or with results that inference mode marks."""
 
 from __future__ import annotations
 

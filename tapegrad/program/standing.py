@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import CellType, MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from tapegrad.autograd.function_objects import look_up
 from tapegrad.program.watched import is_same
@@ -15,6 +15,14 @@ from tapegrad.runtime.objects import Object, Tuple
 from tapegrad.runtime.structs import Array
 
 __all__ = ["Place", "Standing", "stand"]
+
+
+class _Absent:
+    pass
+
+
+#: The value of a key that a dict has not.
+ABSENT: Final = _Absent()
 
 
 class Place(NamedTuple):
@@ -33,25 +41,38 @@ class Place(NamedTuple):
         except ValueError:  # deleted
             return None
 
+    def stands(self) -> bool:
+        """Whether the same stands there now, or an equal number or string."""
+        return self.key not in self.holder if self.value is ABSENT else is_same(self.present(), self.value)
+
 
 class Standing:
     """Asks whether the same numbers and strings, or the same objects, stand at some places."""
 
     def __init__(self, places: Sequence[Place]) -> None:
-        self._places = places
+        self.places = places
 
     def __call__(self) -> bool:
         """Ask."""
-        return all(is_same(place.present(), place.value) for place in self._places)
+        return all(place.stands() for place in self.places)
 
     @functools.cached_property
     def compiled(self) -> Callable[[], bool]:
         """What asks for the same objects only, in 30 ns; the namespaces of classes are no dicts."""
-        if any(isinstance(place.holder, MappingProxyType) for place in self._places):
+        if any(isinstance(place.holder, MappingProxyType) for place in self.places):
             return self
-        cells = [(holder, value) for holder, key, value in self._places if key is CellType]
-        others = [place for place in self._places if place.key is not CellType]
-        return load(stand, (True, False, sum(cells, ()), *sum(others, ())))
+        cells = [(holder, value) for holder, key, value in self.places if key is CellType]
+        others = [place for place in self.places if place.key is not CellType]
+        return load(stand, (True, False, ABSENT, sum(cells, ()), *sum(others, ())))
+
+
+def together(checks: Sequence[Callable[[], bool]]) -> list[Callable[[], bool]]:
+    """Return what asks the same as some checks: those of places are one, compiled, and come first."""
+    places = [place for own in checks if isinstance(own, Standing) for place in own.places]
+    others = [own for own in checks if not isinstance(own, Standing)]
+    in_classes = [place for place in places if isinstance(place.holder, MappingProxyType)]
+    parts = in_classes, [place for place in places if not isinstance(place.holder, MappingProxyType)]
+    return [*[Standing(own).compiled for own in parts if own], *others]
 
 
 class Cell(Object):
@@ -63,16 +84,18 @@ class Cell(Object):
 def stand(self: Object, args: Array[Object], nargs: int) -> int:
     """Return True if all objects stand at their places.
 
-    `self` is a tuple of True, False, a tuple of cells and values by turns, and then of dicts, keys and values.
+    `self` is a tuple of True, False, what stands for no value, a tuple of cells and values by turns, and then of dicts,
+    keys and values.
     """
     owner, answer = Tuple(self), 0
     items = owner.items
-    cells = Tuple(items[2])
+    cells = Tuple(items[3])
     for at in range(0, cells.length, 2):
         if Cell(cells.items[at]).content != cells.items[at + 1]:
             answer = 1
-    for at in range(3, owner.length, 3):
-        if look_up(items[at], items[at + 1]) != items[at + 2]:
+    for at in range(4, owner.length, 3):
+        found = look_up(items[at], items[at + 1])
+        if (found if found != 0 else items[2]) != items[at + 2]:
             answer = 1
     incref(items[answer])
     return items[answer]

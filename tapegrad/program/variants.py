@@ -20,7 +20,8 @@ from tapegrad.program.templates import (
     output,
     room,
 )
-from tapegrad.recording.objects import LayoutObject, Runtime
+from tapegrad.recording.objects import LayoutObject, PlanObject, Runtime
+from tapegrad.recording.plan import Plan
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type
 from tapegrad.runtime.structs import WORD, Array, Struct, Table, sizeof, slot
 from tapegrad.tape.layout import Layout
@@ -148,6 +149,7 @@ class VariantFields(Struct):
     outcomes: Array[int]  # `guard_words`
     scratch: int  # the offset of scratch memory in the memory of a call
     changes: ChangeFields  # 0: none
+    plan: PlanObject  # of the entry that a call is recorded by; 0: none
     words: Room  # for addresses and references during a call
     memory: Room  # for what machine code writes besides arrays
 
@@ -196,6 +198,9 @@ class Variant:
         Whether outputs become tensors.
     changes : Changes, optional
         What a call changes. Outputs that become gradients are tensors.
+    plan : Plan, optional
+        Of the entry by which a call is recorded, whose operands are all inputs, and what it keeps is their data. There
+        is one output, which becomes a tensor.
     is_long : bool
         Whether other threads of Python may run meanwhile. To let them takes 30 ns.
     stages : sequence of int
@@ -214,7 +219,7 @@ class Variant:
         If a container is of another kind.
     """
 
-    __slots__ = ("data", "held")
+    __slots__ = ("data", "held", "plan")
     data: np.ndarray  # `VariantFields`
     held: tuple[Any, ...]
 
@@ -231,6 +236,7 @@ class Variant:
         scratch: int = 0,
         as_tensors: bool = False,
         changes: Changes | None = None,
+        plan: Plan | None = None,
         is_long: bool = False,
         stages: Sequence[int] = (),
         stops: Sequence[np.ndarray] | None = None,
@@ -247,7 +253,8 @@ class Variant:
             rows.append(output(pieces, layout, offset, as_tensors or number in gradients))
             offset += 0 if layout.ndim else max(-(-layout.nbytes // WORD) * WORD, WORD)
         start = -(-offset // _ALIGNMENT) * _ALIGNMENT
-        n_words = read.n_values + 3 * len(read.inputs) + 2 * len(outputs) + len(guards) + len(builds)
+        operands = 2 * len(read.inputs) if plan is not None else 0
+        n_words = operands + read.n_values + 3 * len(read.inputs) + 2 * len(outputs) + len(guards) + len(builds)
         fields = {
             "code": code,
             "flags": RELEASES_GIL * is_long | MAY_FAIL * (stops is not None),
@@ -272,13 +279,14 @@ class Variant:
             "outcomes": pieces.add(outcomes),
             "scratch": start,
             "changes": 0 if changes is None else change_words(pieces, changes),
+            "plan": 0 if plan is None else pieces.hold(plan),
             "words": room(pieces, WORD * n_words, WORDS_ON_STACK),
             # Memory of the heap can be kept where a stop's operand is.
             "memory": room(pieces, start + scratch, MEMORY_ON_STACK if not stops else -1),
         }
         for name, word in fields.items():
             pieces.words[VariantFields.word(name)] = word
-        self.data, self.held = pieces.placed(), (*pieces.held, stops)
+        self.data, self.held, self.plan = pieces.placed(), (*pieces.held, stops), plan
 
 
 class Dispatch:

@@ -5,7 +5,6 @@ It is compared in each call of the program: numbers and strings by value, all el
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -83,12 +82,17 @@ class Attributes:
         ]
 
     def watched(self) -> list[Watched]:
-        """Return what is the same now as when it was read.
+        """Return the containers whose contents are the same now as when they were read."""
+        return [own for own in self._contents if own.is_same()]
+
+    def unchanged(self, absent: Any) -> list[tuple[dict[str, Any], str, Any]]:
+        """Return the attributes that are the same now: all of the object's, the name, and the value or `absent`.
 
         Something else may stand there during a call, as in `functional_call`, or be counted.
         """
-        found = []
-        for own, read in self._read.values():
-            names = [name for name, value in read.items() if own.get(name) is value]
-            found.append(Watched(functools.partial(map, own.get, names)))
-        return [*found, *[own for own in self._contents if own.is_same()]]
+        return [
+            (own, name, own.get(name, absent))
+            for own, found in self._read.values()
+            for name, value in found.items()
+            if own.get(name) is value
+        ]
