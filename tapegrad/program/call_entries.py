@@ -12,16 +12,22 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.kernels.elementwise import identity_step
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op, op_table
 from tapegrad.ops.table.rules import NO_COTANGENT
-from tapegrad.program.derivative import pulled
+from tapegrad.program.derivative import Pullback, pulled
 from tapegrad.program.entry import Input, Output, make_entry
 from tapegrad.program.program import Program
+from tapegrad.program.templates import Pieces
 from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import ARRAY, CT, buffer_class
+from tapegrad.runtime.structs import WORD, sizeof
+from tapegrad.sweep.program_calls import ALIGNMENT
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, TapeNode
-from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.tape.layout import Layout, contiguous_layout, dtype_name, layout_of
+from tapegrad.tape.structs import ProgramFields
 from tapegrad.tensor import Tensor
 
 
@@ -39,6 +45,7 @@ class CallRule:
 
     def __init__(self, program: Program, kinds: Sequence[type], wanted: tuple[bool, ...]) -> None:
         self._program, self._kinds, self._wanted = program, kinds, wanted
+        self._words: np.ndarray | None = None  # of `ProgramFields`
         self._entry: Callable[..., Any] | None = None  # machine code, which takes what the entry keeps, and a cotangent
 
     def __call__(self, ct: Tensor, node: TapeNode, is_recorded: bool) -> tuple[Any, ...]:
@@ -48,15 +55,15 @@ class CallRule:
         if is_recorded:
             return self._pulled(list(map(_attached, saved, layouts, node[FIRST_OPERAND:])), ct)
         found: tuple[Any, ...] | None = None if self._entry is None else self._entry(*saved, ct)
-        return self._unrecorded(ct, saved, layouts) if found is None else found
+        return self._unrecorded(ct, saved, node[PLAN_OBJECT]) if found is None else found
 
     def _pulled(self, inputs: Sequence[Tensor], ct: Tensor) -> tuple[Any, ...]:
         found = pulled(self._program, inputs, (ct,), self._wanted)
         return tuple([NO_COTANGENT if own is None else own for own in found])
 
-    def _unrecorded(self, ct: Tensor, saved: Sequence[Any], layouts: Sequence[Layout]) -> tuple[Any, ...]:
+    def _unrecorded(self, ct: Tensor, saved: Sequence[Any], plan: Plan) -> tuple[Any, ...]:
         """Compute without machine code that fits, and make it for the next pass."""
-        inputs = [_attached(own, layout.plain, None) for own, layout in zip(saved, layouts, strict=True)]
+        inputs = [_attached(own, layout.plain, None) for own, layout in zip(saved, plan.layouts, strict=True)]
         is_enabled = modes.is_grad_enabled()
         try:
             if is_enabled:
@@ -67,6 +74,9 @@ class CallRule:
                 modes.resume()
         if self._entry is None:
             self._entry = self._compiled()
+            self._words = words_of(self._program.run.pullbacks[self._wanted, (True,)], self._kinds)
+            if self._words is not None:
+                plan.use_program(self._words.ctypes.data)
         return result
 
     def _compiled(self) -> Callable[..., Any]:
@@ -85,6 +95,39 @@ class CallRule:
             as_tensors=True,
         )
         return make_entry(_not_served, (variant,))[0]
+
+
+def words_of(pullback: Pullback, kinds: Sequence[type]) -> np.ndarray | None:
+    """Return the words of `ProgramFields` for a sweep; None if it has to leave the derivative to Python."""
+    run, vjp, arity = pullback.run, pullback.vjp, len(kinds)
+    code, layouts = run.code, [vjp.layouts[number] for number in vjp.inputs[:arity]]
+    operands = [place for place, is_wanted in enumerate(pullback.wanted) if is_wanted]
+    outputs = [vjp.layouts[number] for number in vjp.outputs]
+    if (
+        code is None or code.stages or code.may_fail or run.checked.guards or pullback.captured
+        or pullback.reached != pullback.wanted or any(kind in (int, bool) for kind in kinds)
+        or any((own.shape, own.dtype) != (layouts[place].shape, layouts[place].dtype)
+               for place, own in zip(operands, outputs, strict=True))
+    ):  # fmt: skip
+        return None
+    pieces = Pieces(sizeof(ProgramFields) // WORD)
+    inputs = []
+    for place, (kind, layout) in enumerate(zip(kinds, layouts, strict=True), FIRST_OPERAND + arity):
+        scalar = layout.dtype.type if kind is np.ndarray else kind
+        inputs.append([place << 2 | ARRAY, 0 if layout.ndim else pieces.hold(scalar)])
+    rows = []
+    for place, layout in zip(operands, outputs, strict=True):
+        name, flat = dtype_name(layout.dtype), contiguous_layout((layout.size,), layout.dtype)
+        step = identity_step(flat.shape, ((CT, 0), name, flat.strides), flat)
+        rows.append([place, buffer_class(layout.nbytes), step.kernel(), pieces.add(list(map(int, step.geometry)))])
+    scratch = -(-WORD * (arity + 1 + 2 * len(rows)) // ALIGNMENT) * ALIGNMENT
+    memory = buffer_class(ALIGNMENT + scratch + code.scratch_bytes)
+    words = [
+        code.address(), arity + 1, pieces.table([*inputs, [CT, 0]]), len(rows), pieces.table(rows), scratch, memory,
+        max(memory, *[row[1] for row in rows]),
+    ]  # fmt: skip
+    pieces.words[: len(words)] = words
+    return pieces.placed()
 
 
 def _not_served(*_: Any) -> None:

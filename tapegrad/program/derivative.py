@@ -109,8 +109,8 @@ class Pullback:
 
     Attributes
     ----------
-    reached : list of bool
-        Which inputs get a cotangent: those that are wanted, and that gradients reach.
+    wanted, reached : tuple of bool
+        Which inputs cotangents are wanted for, and which get one: those that gradients reach.
     vjp : Program
         From the program's inputs and the cotangents of its outputs.
     captured : list of Tensor
@@ -123,7 +123,8 @@ class Pullback:
         self, program: Program, wanted: tuple[bool, ...], given: tuple[bool, ...], tensors: Sequence[Tensor]
     ) -> None:
         count = len(tensors)
-        reached = self.reached = program.reached(wanted, given)
+        self.wanted, reached = wanted, program.reached(wanted, given)
+        self.reached = reached
         self._pull = functools.partial(pull, program, reached, given=given)
         with limited(program.limit):
             self.vjp, self.captured = _traced(self._pull, [own._data for own in tensors])

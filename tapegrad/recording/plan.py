@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 (
     ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, FUSED, ELEMENTS, MULTIPLE, PACK,
-    IS_VIEW, ITSELF, CALLS,
+    IS_VIEW, ITSELF, PROGRAM, CALLS,
 ) = (field.offset // WORD for field in PlanFields.fields())  # fmt: skip
 # Bits of the word STATE, which is 0 before a pass first meets the plan. LAST_FIRST: operands are served in reverse.
 # BY_RULES: only passes that call rules from Python have met it, so its kernel calls are not made.
@@ -168,7 +168,7 @@ class Plan:
         wanted = self.op.residuals(tuple([own.requires_grad for own in self.layouts]))[-1] if self.records else 0
         return [
             self.arity, applied(buffer_class, result.nbytes), result.nbytes, 0, 0, 0,
-            0 if self.op.variadic else self.save, wanted, 0, 0, 0, 0, int(self.view_offset is not None), 0,
+            0 if self.op.variadic else self.save, wanted, 0, 0, 0, 0, int(self.view_offset is not None), 0, 0,
             *[0] * self.arity,
         ]  # fmt: skip
 
@@ -253,6 +253,10 @@ class Plan:
         """Compile the kernels of single operands: a sweep needs them where the fused call cannot run."""
         for call in self._calls:
             self._block[call.start + KERNEL] = call.kernel()
+
+    def use_program(self, address: int) -> None:
+        """Let sweeps call machine code in place of the rule; its words are at `address` (`ProgramFields`)."""
+        self._words[PROGRAM] = address
 
     def forget_steps(self) -> None:
         """Forget the kernel calls. They are made again when a sweep next meets the plan."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.runtime.objects import List, Object
-from tapegrad.runtime.structs import Array, Struct, embedded, sizeof
+from tapegrad.runtime.structs import Array, Struct, Table, embedded, sizeof
 from tapegrad.tape.geometry import Geometry, SumGeometry
 
-__all__ = ["ENTRY_BYTES", "PAGE_BYTES", "Entry", "KernelCallFields", "PageHead", "PlanFields"]
+__all__ = [
+    "ENTRY_BYTES", "PAGE_BYTES", "Entry", "KernelCallFields", "PageHead", "PlanFields", "ProgramFields", "ProgramInput",
+    "ProgramOutput",
+]  # fmt: skip
 
 
 class KernelCallFields(Struct):
@@ -35,6 +38,35 @@ class KernelCallFields(Struct):
     sources: Array[int] = embedded()  # where a source is found (2 bits), and there
 
 
+class ProgramInput(Struct):
+    """Where machine code finds an input."""
+
+    source: int  # as the sources of a kernel call
+    scalar: Object  # the class of a number that may stand in place of an array; or 0
+
+
+class ProgramOutput(Struct):
+    """The cotangent of an operand, which machine code computes."""
+
+    operand: int
+    size_class: int
+    add_kernel: int  # adds it to a cotangent that is there already
+    add_geometry: Geometry
+
+
+class ProgramFields(Struct):
+    """The machine code of a program that computes the cotangents of all operands at once."""
+
+    code: int
+    n_inputs: int
+    inputs: Table[ProgramInput]
+    n_outputs: int
+    outputs: Table[ProgramOutput]
+    scratch: int  # where the scratch memory of a call begins, behind the addresses of inputs, outputs and copies
+    size_class: int  # of the memory of a call
+    last_class: int  # the largest of all size classes here
+
+
 class PlanFields(Struct):
     """The words of a plan, which the recording path and sweeps read."""
 
@@ -52,6 +84,7 @@ class PlanFields(Struct):
     pack: Object  # the function that makes tensors of several results, or 0
     is_view: int  # whether the result may be a view of the operand
     itself: Object  # the `Plan` that has these words
+    program: ProgramFields  # what computes the cotangents of all operands in place of the rule in Python, or 0
     calls: Array[KernelCallFields] = embedded()  # for each operand, 0 where no gradient is wanted
 
 
