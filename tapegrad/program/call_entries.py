@@ -20,7 +20,7 @@ from tapegrad.ops.table.rules import NO_COTANGENT
 from tapegrad.program.derivative import Pullback, pulled
 from tapegrad.program.entry import Input, Output, make_entry
 from tapegrad.program.program import Program
-from tapegrad.program.templates import Pieces
+from tapegrad.program.templates import Pieces, of_output
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import ARRAY, CT, buffer_class
 from tapegrad.runtime.structs import WORD, sizeof
@@ -171,7 +171,7 @@ def plan_of_calls(program: Program, inputs: Sequence[Input]) -> Plan | None:
     if len(program.outputs) != 1 or True not in wanted or program.run.fixed(wanted):
         return None
     kinds = [np.ndarray if issubclass(own.kind, Tensor) else own.kind for own in inputs]
-    result = program.layouts[program.outputs[0]]
+    result = of_output(program.layouts[program.outputs[0]])
     names = tuple([f"input{number}" for number in range(len(inputs))])
     layouts = tuple([own.layout for own in inputs])
     return Plan(_op, layouts, {"rule": CallRule(program, kinds, wanted)}, identity, result, names)

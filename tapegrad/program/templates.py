@@ -203,13 +203,17 @@ def _of_new_array(layout: Layout) -> Layout:
     return contiguous_layout(shape, dtype) if layout.size else layout_of(np.empty(shape, dtype))
 
 
+def of_output(layout: Layout) -> Layout:
+    """Return the layout of an output as a tensor: a number without dimensions is a scalar of NumPy."""
+    return _of_new_array(layout) if layout.ndim else intern((), (), layout.dtype, inline=True)
+
+
 def output(pieces: Pieces, layout: Layout, offset: int, as_tensor: bool) -> list[int]:
     """Return the words of `OutputFields`."""
     shape, dtype = layout.shape, layout.dtype
     is_large = layout.ndim > 0 and layout.nbytes >= pool.THRESHOLD
-    of_tensor = _of_new_array(layout) if shape else intern((), (), dtype, inline=True)
     large = pieces.empty_arguments(shape, dtype) if is_large else 0
-    tensor = pieces.hold(of_tensor) if as_tensor else 0
+    tensor = pieces.hold(of_output(layout)) if as_tensor else 0
     return [pieces.hold(dtype), layout.ndim, pieces.add(shape), large, offset, tensor]
 
 
