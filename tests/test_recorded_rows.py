@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.autograd import rows as rows_file
 from tapegrad.autograd.rows import record_rows
 from tests import checks
 from tests.cases import Case
@@ -74,3 +75,40 @@ def test_broadcasting_and_results_of_one_leaf() -> None:
             assert (own is None) is (other is None)
             if own is not None:
                 np.testing.assert_allclose(own.detach().numpy(), other.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["jacrev", "jacfwd"])
+def test_rules_give_what_a_sweep_for_each_row_gives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    first, second = (tg.tensor(rng.standard_normal((n, m)) / 10) for n, m in ((9, 12), (9, 9)))
+
+    def function(x: tg.Tensor, y: tg.Tensor) -> tuple[tg.Tensor, tg.Tensor]:
+        z = tg.tanh(first @ x) * y[0] + y
+        return second @ z + x[:9], z[:4].sum() + y
+
+    def jacobians(by_rules: bool) -> Any:
+        monkeypatch.setattr(rows_file, "_is_for_rules", lambda sweep, count: by_rules)
+        return getattr(tg.func, name)(function, (0, 1))(*args)
+
+    args = tuple(tg.tensor(rng.standard_normal(n)) for n in (12, 9))
+    for found, expected in zip(jacobians(True), jacobians(False), strict=True):
+        for own, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(own.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("length", "expected"), [(10, False), (200, True)])
+def test_rules_serve_products_with_large_matrices(length: int, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, is_for_rules = [], rows_file._is_for_rules
+    monkeypatch.setattr(rows_file, "_is_for_rules", lambda *args: asked.append(is_for_rules(*args)) or asked[-1])
+    tg.func.jacrev(lambda x: tg.tanh(tg.ones(length, length) @ x))(tg.ones(length))
+    assert asked == [expected]
+
+
+def test_gradients_of_batches_share_no_memory() -> None:
+    x, y, z = (tg.ones(200, requires_grad=True) for _ in range(3))
+    matrix, batch = tg.ones(200, 200), tg.eye(200)
+    found = tg.autograd.grad(matrix @ x + y + z, (x, y, z), batch, is_grads_batched=True)
+    for own, expected in zip(found, (200 * 200, 200, 200), strict=True):
+        assert own.sum() == expected
+        own.zero_()
+    assert batch.sum() == 200

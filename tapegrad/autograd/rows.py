@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.modes import enable_grad
+from tapegrad.modes import enable_grad, no_grad
 from tapegrad.pass_modes import calls_rules
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.recorded import walk_rows
 from tapegrad.sweep.row_loop import RowLoop
+from tapegrad.sweep.row_rules import takes_rows
 from tapegrad.sweep.sweep import Sweep, profilers, run_pass
 from tapegrad.sweep.workspace import WRITTEN
 from tapegrad.tape import views
-from tapegrad.tape.entries import leaf_at, slot_of
+from tapegrad.tape.entries import PLAN_OBJECT, leaf_at, slot_of
 from tapegrad.tensor import Tensor, from_array
+
+_MANY: Final = 32  # rows, from which on it is asked whether rules are faster
 
 
 def pull_rows(
@@ -71,6 +74,8 @@ def _rows(
         if _is_refused(sweep, slots, allow_unused):
             sweep.undo()
             return None
+        if not profilers and _is_for_rules(sweep, len(batches[0])):
+            return _by_rules(sweep, slots, batches)
         leaves = [leaf_at(slot) for slot in sweep.leaf_slots()]
         ids = {slot: entry_id for entry_id, slot in enumerate(arrays[ws.SLOTS_AT][:n_ids].tolist())}
         rows = {slot: np.zeros((len(batches[0]), *tensor.shape), tensor.dtype)
@@ -106,6 +111,49 @@ def _rows(
         sweep.keep.clear()
         sweep.workspace.buffers.clear()  # the next sweep starts with the arena's newest chunk
     return [rows.get(slot) for slot in slots]
+
+
+def _is_for_rules(sweep: Sweep, count: int) -> bool:
+    """Whether rules, which take all rows at once, take less time than a sweep for each row.
+
+    They do where large matrices are multiplied by vectors: one product of matrices is for all rows. Other entries take
+    longer by rules, which are called from Python, and whose arrays for all rows are in no cache. (Microseconds.)
+    """
+    if count < _MANY or modes.interceptor() is not None:
+        return False
+    gain = cost = 0.0
+    order = sweep.workspace.arrays[ws.ORDER_AT][: sweep.workspace.state[ws.N_ORDER]].tolist()
+    for plan in [sweep.node(position)[PLAN_OBJECT] for position, entry_id in enumerate(order) if entry_id >= 0]:
+        if not takes_rows(plan):
+            return False
+        cost += 10 + 1e-3 * count * plan.result.size
+        if plan.op.name == "matmul" and sorted(len(own.shape) for own in plan.layouts) == [1, 2]:
+            matrix = max(plan.layouts, key=lambda own: len(own.shape))
+            gain += 0.0 if matrix.requires_grad else 8e-5 * count * matrix.size
+    return gain > cost
+
+
+def _by_rules(sweep: Sweep, slots: Sequence[int], batches: Sequence[np.ndarray]) -> list[np.ndarray | None]:
+    """Return the gradients at some slots, by rules; none of them shares memory with another, nor with a batch."""
+    with no_grad():
+        by_slot = _walked(sweep, [from_array(batch) for batch in batches])
+    found: list[np.ndarray | None] = []
+    for slot in slots:
+        rows = by_slot.get(slot)
+        array = None if rows is None else np.ascontiguousarray(rows._data)
+        if array is not None and any(other is not None and np.may_share_memory(array, other)
+                                     for other in (*found, *batches)):  # fmt: skip
+            array = array.copy()
+        found.append(array)
+    return found
+
+
+def _walked(sweep: Sweep, batches: Sequence[Tensor]) -> dict[int, Any]:
+    """Return the cotangents of what a sweep has found, by slots."""
+    cts: list[Any] = [*batches] + [None] * (sweep.workspace.state[ws.N_IDS] - len(batches))
+    with np.errstate(all="ignore"):
+        walk_rows(sweep, cts, len(batches[0]))
+    return dict(zip(sweep.workspace.arrays[ws.SLOTS_AT][: len(cts)].tolist(), cts, strict=True))
 
 
 def record_rows(
@@ -151,8 +199,6 @@ def _recorded(
     if _is_refused(sweep, slots, allow_unused):
         sweep.undo()
         return None
-    cts: list[Any] = [*batches] + [None] * (sweep.workspace.state[ws.N_IDS] - len(batches))
-    with enable_grad(), np.errstate(all="ignore"):
-        walk_rows(sweep, cts, len(batches[0]))
-    by_slot = dict(zip(sweep.workspace.arrays[ws.SLOTS_AT][: len(cts)].tolist(), cts, strict=True))
+    with enable_grad():
+        by_slot = _walked(sweep, batches)
     return [by_slot.get(slot) for slot in slots]

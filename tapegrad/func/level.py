@@ -17,7 +17,7 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.autograd.backward import grad
-from tapegrad.autograd.direct import depends_only_on, record_to_own_leaves, run_to_own_leaves
+from tapegrad.autograd.direct import depends_only_on, record_to_own_leaves, run_to_inputs, run_to_own_leaves
 from tapegrad.autograd.roots import zeros_of
 from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import enable_grad
@@ -170,6 +170,10 @@ class Level:
 
     def pull(self, outputs: Sequence[Tensor], cts: Sequence[Tensor | None], create_graph: bool) -> list[Tensor]:
         """Return the gradients of outputs with respect to the inputs, for cotangents; the graph is kept."""
+        if len(outputs) == 1 and not create_graph:  # nearly every call
+            found = run_to_inputs(outputs[0], cts[0], self.inputs, True, False, True)
+            if found is not None:
+                return self._filled(found) if [value for value in found if value is None] else found
         pairs = [(output, ct) for output, ct in zip(outputs, cts, strict=True) if output.requires_grad]
         gradients: Sequence[Tensor | None] = [None] * len(self.inputs)
         if pairs:
@@ -206,10 +210,11 @@ class Level:
     def results(self, outputs: Sequence[Tensor], are_closed: bool = False) -> tuple[list[Any], bool]:
         """Return outputs as users get them, and whether all of them are closed; it may be known that they are."""
         values, all_closed = [], True
+        has_arrays = self.has_arrays
         for output in outputs:
             is_closed = are_closed or self.is_closed(output)
             tensor = without_graph(output) if is_closed else output
-            values.append(array_of(tensor) if self.has_arrays else tensor)
+            values.append(array_of(tensor) if has_arrays else tensor)
             all_closed = all_closed and is_closed
         return values, all_closed
 

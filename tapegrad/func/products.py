@@ -78,11 +78,11 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 f"function. cotangents: {structure(cotangents)}, primal output: {structure(output)}"
             )
-        for number, (ct, to) in enumerate(zip(cts, outputs, strict=True)):
-            if ct._layout.shape != to._layout.shape:
-                raise errors.gradient_shape("vjp_fn()", number, ct.shape, to.shape)
+        for number, ct in enumerate(cts):
+            if ct._layout.shape != outputs[number]._layout.shape:
+                raise errors.gradient_shape("vjp_fn()", number, ct.shape, outputs[number].shape)
         records = is_grad_enabled() if create_graph is None else create_graph
-        records = records and not (is_closed and all(ct._node is None for ct in cts))
+        records = records and (not is_closed or [ct for ct in cts if ct._node is not None] != [])
         return level.as_arguments(level.pull(outputs, cts, records))
 
     return (value, vjp_fn, aux) if has_aux else (value, vjp_fn)

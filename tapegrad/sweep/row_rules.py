@@ -27,10 +27,15 @@ _WHOLE: Final = (None, None, None)  # a slice of all elements, in keys of indice
 _ARRAYS: Final = (ARRAY, "true", "false")  # what NumPy takes for arrays in keys
 
 
+def takes_rows(plan: Plan) -> bool:
+    """Whether the rules of an entry take all rows at once, as far as its plan tells."""
+    return rule_calls(plan).is_simple and _rule_of_rows(plan) is not None
+
+
 def cotangents_of_rows(node: TapeNode, operands: Sequence[int], ct: Any, count: int) -> list[tuple[int, Tensor]]:
     """Return what `cotangents` does, for so many cotangents of each result along the first dimension."""
     plan = node[PLAN_OBJECT]
-    rule = _rule_of_rows(plan) if rule_calls(plan).is_simple else None
+    rule = _rule_of_rows(plan) if takes_rows(plan) else None
     if rule is None:
         return _one_by_one(node, operands, ct, count)
     batches = []
