@@ -360,7 +360,7 @@ def test_closures_bindings_signatures_and_intrinsics_count():
     assert key(make(rule, "float64"), space(lambda x: x + 1)) != base
     assert key(make(lambda x: -xp.f(x), "float64"), space(lambda x: x)) != base
     assert key(make(rule, "float64"), space(lambda x: x), ("float64",)) != base
-    changed = jit.Intrinsic(lambda typingctx, pointer, index: None)
+    changed = jit.Intrinsic(lambda builder, pointer, index: None)
     assert key(make(rule, "float64"), space(lambda x: x) | {"load": changed}) != base
 
 
@@ -430,7 +430,7 @@ def test_a_source_that_is_not_there_hides_no_other(folder, monkeypatch):
         return x + 2
 
     found = set()
-    for names in (("absent.py",), ("absent.py", "jit.py"), ("absent.py", "words.py")):
+    for names in (("absent.py",), ("absent.py", "jit.py"), ("absent.py", "frontend.py")):
         monkeypatch.setattr(digests, "_COMPILER", names)
         digests.environment.cache_clear()
         found.add(fingerprint(kernel, SIGNATURE, {}))

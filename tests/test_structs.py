@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from tapegrad.compiler import cache, jit, words
+from tapegrad.compiler import cache, frontend, jit
 from tapegrad.compiler.fingerprint import fingerprint
 from tapegrad.recording.native import decref, incref, load
 from tapegrad.runtime import memory, objects, structs
@@ -131,8 +131,8 @@ def bad_element(thing: Thing) -> int:
 
 
 @pytest.mark.parametrize(("function", "said"), [
-    (bad_field, "Thing has no field nubmer"), (bad_index, "int is neither an Array nor a Table"),
-    (bad_target, "thing.inside is no word"), (bad_element, r"thing.pairs\[0\] is no word"),
+    (bad_field, "Thing has no field nubmer"), (bad_index, r"thing.number\[3\] is no place for a value"),
+    (bad_target, "thing.inside is no place"), (bad_element, r"thing.pairs\[0\] is no place"),
 ])  # fmt: skip
 def test_what_is_no_field_is_said(function, said):
     with pytest.raises(jit.JitError, match=f"{function.__name__}: a function over structs .*line .*{said}"):
@@ -145,10 +145,10 @@ def test_structs_need_source_text(tmp_path):
     space = {"Pair": Pair}
     exec(compile("from __future__ import annotations\n" + path.read_text(), str(path), "exec"), space)
     linecache.checkcache(str(path))
-    assert words.uses_structs(space["f"], {})
+    assert frontend.uses_structs(space["f"], {})
     with pytest.raises(jit.JitError, match=r"gone.py does not say what f does"):
         jit.compile_function(space["f"], ("int64",))
-    assert not words.uses_structs(contents, {})
+    assert not frontend.uses_structs(contents, {})
 
 
 def test_a_fingerprint_covers_the_layouts_that_a_function_reaches(monkeypatch):

@@ -66,6 +66,7 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     module = llvm.parse_assembly(
         marked(ir, lambda name: "" if name == symbol or name.startswith(VECTORISABLE) else "alwaysinline")
     )
+    module.verify()  # else LLVM would end the process
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     for item in module.functions:
         if not item.is_declaration and item.name != symbol:

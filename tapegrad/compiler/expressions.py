@@ -1,4 +1,4 @@
-"""From the expressions of a function of words to LLVM; `translation.py` emits the statements."""
+"""From the expressions of a function that is compiled to LLVM; `translation.py` emits the statements."""
 
 from __future__ import annotations
 
@@ -7,294 +7,335 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tapegrad.compiler.intrinsics import Words
-from tapegrad.runtime.structs import WORD, Array, Field, Struct, Table, sizeof, struct_hints
+import numpy as np
 
-__all__ = ["Expressions", "NotOfWordsError", "constant", "method_for"]
+from tapegrad.compiler import values
+from tapegrad.compiler.arithmetic import arithmetic, cast, compared, divided, quotient, truth
+from tapegrad.compiler.fingerprint import is_namespace
+from tapegrad.compiler.intrinsics import Intrinsic, Words
+from tapegrad.compiler.mathematics import FUNCTIONS, power
+from tapegrad.compiler.values import Known, NotCompilableError, Value, constant, known, word
+from tapegrad.compiler.variables import Variables
+from tapegrad.runtime.structs import WORD, Array, Field, Struct, Table, sizeof
+
+__all__ = ["Expressions", "Inner", "method_for"]
 
 _COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _OPERATIONS = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor",
-    ast.LShift: "shl", ast.RShift: "ashr",
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "shl", ast.RShift: "shr",
 }  # fmt: skip
 
 
-class NotOfWordsError(Exception):
-    """The function is no function of words, or its source text is missing."""
+class Inner:
+    """A lambda within a function that is compiled: its tree, and the values of names that it reads from outside."""
+
+    def __init__(self, tree: ast.Lambda, outside: Mapping[str, Any]) -> None:
+        self.tree, self.outside = tree, outside
 
 
-class Expressions:
-    """Emits the expressions of one function. A variable stands on the stack; LLVM makes it a register.
-
-    A method with the name of a class in `ast` emits that syntax.
+class Expressions(Variables):
+    """Emits the expressions of one function. A method with the name of a class in `ast` emits that syntax.
 
     Parameters
     ----------
-    function : llvmlite.ir.Function
-        Without a body.
+    function, wider
+        As for `Variables`.
     outside : mapping
         The values of the function's global names and closure cells.
-    callee : callable
-        From a Python function that it calls to LLVM's function.
-    kinds : mapping
-        The structs to which parameters point. The structs of variables follow from their first values.
+    module : tapegrad.compiler.frontend.Module
+        Has the functions that it calls.
     """
 
-    def __init__(
-        self,
-        function: Any,
-        outside: Mapping[str, Any],
-        callee: Callable[[types.FunctionType], Any],
-        kinds: Mapping[str, type[int]],
-    ) -> None:
-        from llvmlite import ir
-
-        self.function, self.outside, self.callee, self.kinds = function, outside, callee, dict(kinds)
-        self.word, self.half, self.bit = ir.IntType(64), ir.IntType(32), ir.IntType(1)
-        self.builder = ir.IRBuilder(function.append_basic_block())
-        self.places: dict[str, Any] = {}
+    def __init__(self, function: Any, wider: dict[str, Any], outside: Mapping[str, Any], module: Any) -> None:
+        super().__init__(function, wider)
+        self.outside, self.module = outside, module
+        self.half = values.type_of("int32")
+        self.reached: set[Any] = set()  # blocks to which `go_by` jumps
 
     # --- structs -----------------------------------------------------------------------------------------------------
 
-    def kind(self, node: ast.expr) -> type[int]:
-        """Return the struct to which an expression points; int if there is none."""
-        if isinstance(node, ast.Name):
-            return self.kinds.get(node.id, int)
+    def pointer(self, node: ast.expr) -> tuple[Any, Any, Any]:
+        """Return the pointer to a field or an element, its type in LLVM, and the kind of what stands there."""
         if isinstance(node, ast.Attribute):
-            return self.field(node).type
+            owner = self.value(node.value)
+            field = _field(owner, node)
+            if not field.is_embedded:
+                place = word(field.offset // field.size).one
+                stored = place.type if field.size == WORD else self.half
+                return self.behind(owner.one, place, stored), stored, _of_type(field.type)
         if isinstance(node, ast.Subscript):
-            element: type[int] = self.sequence(node.value).element
-            return element
-        if isinstance(node, ast.IfExp):
-            one, other = self.kind(node.body), self.kind(node.orelse)
-            return one if one is other else int
-        if isinstance(node, ast.Call):
-            if self.is_step(node):
-                assert isinstance(node.func, ast.Attribute)
-                return self.kind(node.func.value)
-            function = self.called(node)
-            if isinstance(function, type) and issubclass(function, Struct):
-                return function
-            if isinstance(function, types.FunctionType):
-                return struct_hints(function).get("return", int)
-        return int
-
-    def field(self, node: ast.Attribute) -> Field:
-        kind = self.kind(node.value)
-        field = kind.field(node.attr) if issubclass(kind, Struct) else None
-        if field is None:
-            raise NotOfWordsError(f"line {node.lineno}: {kind.__name__} has no field {node.attr}")
-        return field
-
-    def sequence(self, node: ast.expr) -> Any:
-        kind = self.kind(node)
-        if not issubclass(kind, (Array, Table)):
-            raise NotOfWordsError(f"line {node.lineno}: {kind.__name__} is neither an Array nor a Table")
-        return kind
-
-    def is_step(self, node: ast.Call) -> bool:
-        """Whether an expression is ``array.at(index)``."""
-        function = node.func
-        if not isinstance(function, ast.Attribute) or function.attr != "at" or len(node.args) != 1:
-            return False
-        return issubclass(self.kind(function.value), Array)
-
-    def pointer(self, node: ast.expr) -> tuple[Any, Any]:
-        """Return the pointer to a variable, a field or an element, and its type in LLVM."""
-        if isinstance(node, ast.Name):
-            return self.places[node.id], self.word
-        if isinstance(node, ast.Attribute) and not self.field(node).is_embedded:
-            field = self.field(node)
-            kind = self.word if field.size == WORD else self.half
-            return self.behind(self.value(node.value), self.word(field.offset // field.size), kind), kind
-        if isinstance(node, ast.Subscript) and issubclass(self.sequence(node.value), Array):
-            return self.behind(self.value(node.value), self.value(node.slice), self.word), self.word
-        raise NotOfWordsError(f"line {node.lineno}: {ast.unparse(node)} is no word")
+            owner = self.value(node.value)
+            if _is(owner.kind, Array):
+                index = self.word(node.slice)
+                return self.behind(owner.one, index, index.type), index.type, _of_type(owner.kind.element)
+        raise NotCompilableError(f"line {node.lineno}: {ast.unparse(node)} is no place for a value")
 
     def behind(self, address: Any, index: Any, kind: Any) -> Any:
         pointer = self.builder.inttoptr(address, kind.as_pointer())
         return self.builder.gep(pointer, [index], inbounds=True, source_etype=kind)
 
-    def read(self, pointer: Any, kind: Any) -> Any:
-        value = self.builder.load(pointer, typ=kind)
-        return value if kind == self.word else self.builder.sext(value, self.word)
+    def read(self, pointer: Any, stored: Any, kind: Any) -> Value:
+        number = self.builder.load(pointer, typ=stored)
+        return Value(kind, (number if stored != self.half else self.builder.sext(number, word(0).one.type),))
 
-    def write(self, value: Any, pointer: Any, kind: Any) -> None:
-        self.builder.store(value if kind == self.word else self.builder.trunc(value, kind), pointer)
+    def write(self, value: Value, pointer: Any, stored: Any, kind: Any) -> None:
+        number = cast(self.builder, value, "int64").one
+        self.builder.store(number if stored != self.half else self.builder.trunc(number, stored), pointer)
 
-    def Attribute(self, node: ast.Attribute) -> Any:
-        field = self.field(node)
-        if field.is_embedded:
-            return self.builder.add(self.value(node.value), self.word(field.offset))
+    def Attribute(self, node: ast.Attribute) -> Value:
+        owner = self.value(node.value)
+        if isinstance(owner.kind, Known):
+            space = owner.kind.value
+            if (is_namespace(space) or isinstance(space, types.ModuleType)) and hasattr(space, node.attr):
+                return known(getattr(space, node.attr))
+        elif node.attr in ("real", "imag") and isinstance(owner.kind, str):
+            return values.parts(owner)[node.attr == "imag"]
+        elif isinstance(owner.kind, type):
+            field = _field(owner, node)
+            if field.is_embedded:
+                return Value(_of_type(field.type), (self.builder.add(owner.one, word(field.offset).one),))
+            return self.read(*self.pointer(node))
+        raise NotCompilableError(f"line {node.lineno}: {ast.unparse(node)}")
+
+    def Subscript(self, node: ast.Subscript) -> Value:
+        owner = self.value(node.value)
+        if type(owner.kind) is tuple:
+            own = values.elements_of(owner)
+            if isinstance(node.slice, ast.Slice):
+                return values.packed(own[self.index(node.slice.lower) : self.index(node.slice.upper)])
+            chosen: Value = own[self.index(node.slice)]
+            return chosen
+        if _is(owner.kind, Table):
+            return self.step(owner, node.slice, sizeof(owner.kind.element), _of_type(owner.kind.element))
+        if isinstance(owner.kind, Known) and owner.kind.value in (Array, Table):  # Array[Entry](...)
+            element = self.value(node.slice).kind
+            return known(owner.kind.value[element.value])
         return self.read(*self.pointer(node))
 
-    def Subscript(self, node: ast.Subscript) -> Any:
-        kind = self.sequence(node.value)
-        if issubclass(kind, Table):
-            return self.step(node.value, node.slice, sizeof(kind.element))
-        return self.read(*self.pointer(node))
+    def index(self, node: Any) -> Any:
+        """Return an index into a tuple, which must be known."""
+        if node is None:
+            return None
+        number = constant(self.value(node))
+        if number is None:
+            raise NotCompilableError(f"line {node.lineno}: an index of a tuple that is not known")
+        return number
 
-    def step(self, base: ast.expr, index: ast.expr, size: int) -> Any:
-        start = self.value(base)
-        return self.builder.add(start, self.builder.mul(self.value(index), self.word(size)))
+    def step(self, base: Value, index: ast.expr, size: int, kind: Any) -> Value:
+        distance = self.builder.mul(self.word(index), word(size).one)
+        return Value(kind, (self.builder.add(base.one, distance),))
 
     # --- values ------------------------------------------------------------------------------------------------------
 
-    def any(self, node: ast.expr) -> Any:
-        """Emit an expression: a word, or a bit if it is a truth value."""
-        return method_for(self, node)(node)
+    def value(self, node: ast.expr) -> Value:
+        """Emit an expression."""
+        found: Value = method_for(self, node)(node)
+        return found
 
-    def value(self, node: ast.expr) -> Any:
+    def word(self, node: ast.expr) -> Any:
         """Emit an expression as a word."""
-        return self.as_word(self.any(node))
-
-    def as_word(self, value: Any) -> Any:
-        return value if value.type == self.word else self.builder.zext(value, self.word)
+        return cast(self.builder, self.value(node), "int64").one
 
     def truth(self, node: ast.expr) -> Any:
         """Emit an expression as a bit."""
-        value = self.any(node)
-        return value if value.type == self.bit else self.builder.icmp_signed("!=", value, self.word(0))
+        return truth(self.builder, self.value(node))
 
-    def Constant(self, node: ast.Constant) -> Any:
-        return self.literal(node.value)
+    def go_by(self, test: ast.expr, yes: Any, no: Any) -> None:
+        """Emit the jump to one of two blocks, and on the way only as much of a test as decides.
 
-    def literal(self, value: Any) -> Any:
-        if not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
-            raise NotOfWordsError
-        return self.word(int(value))
+        A block that is never jumped to is not `reached`: what would stand there may not even make sense.
+        """
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            self.go_by(test.operand, no, yes)
+        elif isinstance(test, ast.BoolOp):
+            first, *others = test.values
+            rest = others[0] if len(others) == 1 else ast.BoolOp(test.op, others)
+            more = self.function.append_basic_block()
+            self.go_by(first, *((yes, more) if isinstance(test.op, ast.Or) else (more, no)))
+            if self.goes_on_at(more):
+                self.go_by(rest, yes, no)
+        else:
+            bit = self.truth(test)
+            number = getattr(bit, "constant", None)
+            if isinstance(number, int):
+                self.builder.branch(yes if number else no)
+            else:
+                self.builder.cbranch(bit, yes, no)
+            self.reached |= {yes, no} if not isinstance(number, int) else {yes if number else no}
 
-    def Name(self, node: ast.Name) -> Any:
-        if node.id in self.places:
-            return self.builder.load(self.places[node.id], typ=self.word)
-        return self.literal(self.outside.get(node.id))
+    def goes_on_at(self, block: Any) -> bool:
+        """Go on at the end of a block, if it is reached; else remove it."""
+        if block in self.reached:
+            self.builder.position_at_end(block)
+        else:
+            self.function.blocks.remove(block)
+        return block in self.reached
 
-    def BinOp(self, node: ast.BinOp) -> Any:
+    def Constant(self, node: ast.Constant) -> Value:
+        return known(node.value)
+
+    def Tuple(self, node: ast.Tuple) -> Value:
+        return values.packed([self.value(own) for own in node.elts])
+
+    def Name(self, node: ast.Name) -> Value:
+        if node.id in self.names:
+            return self.load(node.id)
+        if node.id not in self.outside:
+            raise NotCompilableError(f"line {node.lineno}: {node.id} is not known")
+        return known(self.outside[node.id])
+
+    def BinOp(self, node: ast.BinOp) -> Value:
         return self.operation(node.op, self.value(node.left), self.value(node.right))
 
-    def operation(self, operator: ast.operator, a: Any, b: Any) -> Any:
+    def operation(self, operator: ast.operator, a: Value, b: Value) -> Value:
         name = _OPERATIONS.get(type(operator))
         if name is not None:
-            return getattr(self.builder, name)(a, b)
-        if not isinstance(operator, (ast.FloorDiv, ast.Mod)):
-            raise NotOfWordsError
-        divides = isinstance(operator, ast.FloorDiv)
-        divisor = constant(b)
-        if divisor and divisor > 0 and divisor & (divisor - 1) == 0:
-            power = self.word(divisor.bit_length() - 1)
-            return self.builder.ashr(a, power) if divides else self.builder.and_(a, self.word(divisor - 1))
-        return self.floor(a, b, divides)
+            return arithmetic(self.builder, name, a, b)
+        if isinstance(operator, ast.Div):
+            return divided(self.builder, a, b)
+        if isinstance(operator, ast.Pow):
+            return power(self.builder, a, b)
+        if isinstance(operator, (ast.FloorDiv, ast.Mod)):
+            return quotient(self.builder, a, b, isinstance(operator, ast.FloorDiv))
+        raise NotCompilableError(type(operator).__name__)
 
-    def floor(self, a: Any, b: Any, divides: bool) -> Any:
-        """Emit a division that rounds down, or its remainder. The CPU may trap if the divisor is 0 or -1."""
-        builder, zero = self.builder, self.word(0)
-        special = builder.icmp_unsigned("<=", builder.add(b, self.word(1)), self.word(1))
-        divisor = builder.select(special, self.word(1), b)
-        quotient, rest = builder.sdiv(a, divisor), builder.srem(a, divisor)
-        signs_differ = builder.icmp_signed("<", builder.xor(rest, divisor), zero)
-        down = builder.and_(builder.icmp_signed("!=", rest, zero), signs_differ)
-        if divides:
-            result = builder.sub(quotient, builder.zext(down, self.word))
-            return builder.select(special, builder.mul(a, b), result)  # by -1 or by 0
-        return builder.select(down, builder.add(rest, divisor), rest)
-
-    def UnaryOp(self, node: ast.UnaryOp) -> Any:
+    def UnaryOp(self, node: ast.UnaryOp) -> Value:
         if isinstance(node.op, ast.Not):
-            return self.builder.not_(self.truth(node.operand))
+            return Value("bool", (self.negated(self.truth(node.operand)),))
         value = self.value(node.operand)
+        number = constant(value)
+        if isinstance(node.op, ast.USub) and number is not None:
+            return known(-number)
+        if isinstance(node.op, ast.USub) and (values.is_float(value.kind) or values.is_complex(value.kind)):
+            return Value(value.kind, tuple(map(self.builder.fneg, value.parts)))
         if isinstance(node.op, ast.USub):
-            number = constant(value)
-            return self.builder.neg(value) if number is None else self.literal(-number)
+            return arithmetic(self.builder, "sub", word(0), value)
         if isinstance(node.op, ast.Invert):
-            return self.builder.not_(value)
-        raise NotOfWordsError
+            return arithmetic(self.builder, "xor", value, known(True) if value.kind == "bool" else word(-1))
+        return value
 
-    def Compare(self, node: ast.Compare) -> Any:
-        if len(node.ops) != 1 or type(node.ops[0]) not in _COMPARISONS:
-            raise NotOfWordsError
-        left, right = self.value(node.left), self.value(node.comparators[0])
-        return self.builder.icmp_signed(_COMPARISONS[type(node.ops[0])], left, right)
+    def negated(self, bit: Any) -> Any:
+        is_known = isinstance(getattr(bit, "constant", None), int)
+        return bit.type(1 - int(bit.constant)) if is_known else self.builder.not_(bit)
 
-    def BoolOp(self, node: ast.BoolOp) -> Any:
+    def Compare(self, node: ast.Compare) -> Value:
+        """Emit a comparison; of several in a row, all are computed."""
+        own = [self.value(each) for each in (node.left, *node.comparators)]
+        first, *others = map(self.compared, node.ops, own, own[1:])
+        for other in others:
+            first = arithmetic(self.builder, "and", first, other)
+        return first
+
+    def compared(self, sign: ast.cmpop, left: Value, right: Value) -> Value:
+        are_known = isinstance(left.kind, Known) or isinstance(right.kind, Known)
+        if isinstance(sign, (ast.Is, ast.IsNot)) or (are_known and isinstance(sign, (ast.Eq, ast.NotEq))):
+            return known((are_known and left.kind == right.kind) == isinstance(sign, (ast.Is, ast.Eq)))
+        if type(sign) not in _COMPARISONS:
+            raise NotCompilableError(type(sign).__name__)
+        return compared(self.builder, _COMPARISONS[type(sign)], left, right)
+
+    def BoolOp(self, node: ast.BoolOp) -> Value:
         """Emit ``and`` or ``or``: the first value that decides, or the last."""
         first, *others = node.values
-        value = self.any(first)
+        value = self.value(first)
         for other in others:
             value = self.either(value, other, isinstance(node.op, ast.Or))
         return value
 
-    def either(self, value: Any, other: ast.expr, decides: bool) -> Any:
-        word = self.as_word(value)
-        truth = value if value.type == self.bit else self.builder.icmp_signed("!=", value, self.word(0))
-        more, after = self.function.append_basic_block(), self.function.append_basic_block()
-        start = self.builder.block
-        self.builder.cbranch(truth, after, more) if decides else self.builder.cbranch(truth, more, after)
+    def either(self, value: Value, other: ast.expr, decides: bool) -> Value:
+        bit = truth(self.builder, value)
+        number = getattr(bit, "constant", None)
+        if isinstance(number, int):
+            return value if bool(number) == decides else self.value(other)
+        more, after = (self.function.append_basic_block() for _ in range(2))
+        ends = [(value, self.builder.block)]
+        self.builder.cbranch(bit, *((after, more) if decides else (more, after)))
         self.builder.position_at_end(more)
-        second = self.any(other)
-        both_bits = value.type == second.type == self.bit
-        second = second if both_bits else self.as_word(second)
-        end = self.builder.block
+        ends.append((self.value(other), self.builder.block))
         self.builder.branch(after)
-        self.builder.position_at_end(after)
-        return self.phi((value if both_bits else word, start), (second, end))
+        return self.joined(ends, after)
 
-    def IfExp(self, node: ast.IfExp) -> Any:
-        yes, no, after = (self.function.append_basic_block() for _ in range(3))
-        self.builder.cbranch(self.truth(node.test), yes, no)
-        sides = []
-        for block, expr in ((yes, node.body), (no, node.orelse)):
-            self.builder.position_at_end(block)
-            sides.append((self.value(expr), self.builder.block))
-            self.builder.branch(after)
-        self.builder.position_at_end(after)
-        return self.phi(*sides)
+    def IfExp(self, node: ast.IfExp) -> Value:
+        blocks = [self.function.append_basic_block() for _ in range(2)]
+        self.go_by(node.test, *blocks)
+        after, ends = self.function.append_basic_block(), []
+        for block, expr in zip(blocks, (node.body, node.orelse), strict=True):
+            if self.goes_on_at(block):
+                ends.append((self.value(expr), self.builder.block))
+                self.builder.branch(after)
+        return self.joined(ends, after)
 
-    def phi(self, *sides: tuple[Any, Any]) -> Any:
-        phi = self.builder.phi(sides[0][0].type)
-        for value, block in sides:
-            phi.add_incoming(value, block)
-        return phi
+    def Lambda(self, node: ast.Lambda) -> Value:
+        """Return a function that knows what is outside of this one, but none of its variables."""
+        names = {own.id for own in ast.walk(node) if isinstance(own, ast.Name)} - {own.arg for own in node.args.args}
+        if names & self.names:
+            raise NotCompilableError(f"line {node.lineno}: a lambda that knows variables of a function")
+        return known(Inner(node, self.outside))
 
-    def called(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name):  # Array[Entry](...)
-            kind, element = self.outside.get(node.func.value.id), self.outside.get(ast.unparse(node.func.slice))
-            if kind in (Array, Table) and element is not None:
-                return kind[element]
-        if not isinstance(node.func, ast.Name) or node.keywords or node.func.id in self.places:
-            raise NotOfWordsError
-        return self.outside.get(node.func.id)
+    def Call(self, node: ast.Call) -> Value:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "at" and len(node.args) == 1:
+            owner = self.value(node.func.value)
+            if _is(owner.kind, Array):
+                return self.step(owner, node.args[0], WORD, owner.kind)
+        kind = self.value(node.func).kind
+        if not isinstance(kind, Known) or node.keywords:
+            raise NotCompilableError(f"line {node.lineno}: a call of {ast.unparse(node.func)}")
+        args: list[Value] = []
+        for own in node.args:
+            if isinstance(own, ast.Starred):
+                args += values.elements_of(self.value(own.value))
+            else:
+                args.append(self.value(own))
+        return self.called(kind.value, args, node)
 
-    def Call(self, node: ast.Call) -> Any:
-        if self.is_step(node):
-            assert isinstance(node.func, ast.Attribute)
-            return self.step(node.func.value, node.args[0], WORD)
-        function = self.called(node)
-        args = [self.value(arg) for arg in node.args]
+    def called(self, function: Any, args: list[Value], node: ast.AST) -> Value:
+        """Emit a call of a function that is known."""
+        if isinstance(function, Intrinsic):
+            self.module.has_elements |= not isinstance(function, Words)
+            return function.emit(self.builder, *args)
+        if isinstance(function, (types.FunctionType, Inner)):
+            result: Value = self.module.call(self.builder, function, args)
+            return result
         if isinstance(function, type) and issubclass(function, Struct) and len(args) == 1:
-            return args[0]
-        if isinstance(function, Words):
-            out = function.function(self.builder, *args)
-            return self.word(0) if out is None else out
-        if function in (min, max) and len(args) > 1:
-            best = args[0]
-            for other in args[1:]:
-                is_better = self.builder.icmp_signed("<" if function is min else ">", other, best)
-                best = self.builder.select(is_better, other, best)
-            return best
-        if not isinstance(function, types.FunctionType) or len(args) != function.__code__.co_argcount:
-            raise NotOfWordsError
-        return self.builder.call(self.callee(function), args)
+            return cast(self.builder, args[0], function)
+        if isinstance(function, type) and issubclass(function, np.generic) and len(args) == 1:
+            return cast(self.builder, args[0], str(np.dtype(function)))
+        if function is isinstance:
+            return known(_is_of(args[0].kind, args[1]))
+        found = FUNCTIONS.get(function)
+        if found is None:
+            raise NotCompilableError(f"line {getattr(node, 'lineno', 0)}: a call of {function!r}")
+        return found(self.builder, *args)
+
+
+def _is(kind: Any, base: type) -> bool:
+    return isinstance(kind, type) and issubclass(kind, base)
+
+
+def _of_type(kind: type[int]) -> Any:
+    return "int64" if kind is int else kind
+
+
+def _field(owner: Value, node: ast.Attribute) -> Field:
+    field: Field | None = owner.kind.field(node.attr) if _is(owner.kind, Struct) else None
+    if field is None:
+        name = getattr(owner.kind, "__name__", owner.kind)
+        raise NotCompilableError(f"line {node.lineno}: {name} has no field {node.attr}")
+    return field
+
+
+def _is_of(kind: Any, classes: Value) -> bool:
+    """Whether numbers of a kind are instances of a class, or of one of a tuple of classes."""
+    options = values.elements_of(classes) if type(classes.kind) is tuple else [classes]
+    python = {"int64": int, "float64": float, "complex128": complex, "bool": bool}.get(kind)
+    own = {python, np.dtype(kind).type} if isinstance(kind, str) else {kind}
+    return any(isinstance(one.kind, Known) and one.kind.value in own for one in options)
 
 
 def method_for(owner: object, node: ast.AST) -> Callable[..., Any]:
     """Return the method that emits a syntax node: it has the name of the node's class."""
     method: Callable[..., Any] | None = getattr(owner, type(node).__name__, None)
     if method is None:
-        raise NotOfWordsError
+        raise NotCompilableError(f"line {getattr(node, 'lineno', 0)}: {type(node).__name__}")
     return method
-
-
-def constant(value: Any) -> int | None:
-    """Return the number of an LLVM value that is a constant; None for any other value."""
-    number = getattr(value, "constant", None)
-    return number if isinstance(number, int) else None

@@ -151,7 +151,10 @@ class _Walk:
 
     def value(self, value: Any, attributes: tuple[str, ...]) -> None:
         add = self.digest.update
-        if isinstance(value, types.FunctionType):
+        module = getattr(value, "__module__", None) or getattr(value, "__name__", None)
+        if isinstance(module, str) and module in _OF_COMPILER and not getattr(value, "__closure__", None):
+            add(f"ours {module} {getattr(value, '__qualname__', '')}".encode())  # `environment` has their text
+        elif isinstance(value, types.FunctionType):
             self.function(value)
         elif isinstance(value, Intrinsic):
             add(b"intrinsic")
@@ -209,11 +212,19 @@ def fingerprint(function: Callable[..., Any], signature: tuple[str, ...], bind: 
 _VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT")
 
 
+# The names of modules of our own compiler that compiled functions, or intrinsics, refer to.
+_OF_COMPILER = frozenset({
+    "tapegrad.compiler.arithmetic", "tapegrad.compiler.elements", "tapegrad.compiler.mathematics",
+    "tapegrad.compiler.values",
+    "tapegrad.vmath.functions", "tapegrad.vmath.pairs",
+})  # fmt: skip
 _COMPILER = (
-    "jit.py", "numba_parts.py", "assembly.py", "words.py", "translation.py", "expressions.py", "intrinsics.py",
-    "elements.py", "cpu.py",
-    os.path.join("..", "runtime", "structs.py"), os.path.join("..", "vmath", "lanes.py"),
-    os.path.join("..", "vmath", "functions.py"),
+    "jit.py", "numba_parts.py", "assembly.py", "frontend.py", "translation.py", "expressions.py", "mathematics.py",
+    "values.py", "arithmetic.py", "variables.py", "intrinsics.py", "elements.py", "cpu.py",
+    os.path.join("..", "runtime", "structs.py"),
+    *(os.path.join("..", "vmath", f"{name}.py") for name in (
+        "lanes", "functions", "pairs", "formats", "exponential", "logarithm", "trigonometric", "far",
+    )),
 )  # fmt: skip
 
 

@@ -1,15 +1,17 @@
 """What compiled code may do besides arithmetic: intrinsics, and those over words (int64), importable without numba.
 
-Addresses are words. The bodies import numba and llvmlite, and only `jit.py` and `words.py` run them. `elements.py` has
-the intrinsics over elements of a dtype.
+Addresses are words. The bodies import llvmlite, and only what compiles runs them. `elements.py` has the intrinsics over
+elements of a dtype.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
+from tapegrad.compiler import values
+from tapegrad.compiler.arithmetic import cast
+from tapegrad.compiler.values import Value
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.runtime.platform import has
 
@@ -39,7 +41,9 @@ _HAS_FENV, _IS_X86 = has("fenv"), has("x86")  # numbers, of which a fingerprint 
 
 
 class Intrinsic:
-    """A definition in the form of `numba.extending.intrinsic`, plain Python until something is compiled."""
+    """A function that emits LLVM: from a builder and values (`tapegrad.compiler.values`) to a value, or None."""
+
+    constants = False
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -51,23 +55,50 @@ class Intrinsic:
         """Refuse: there is no Python version."""
         raise TypeError(f"{self.__name__}() exists only inside compiled kernels; it was called from Python")
 
+    def emit(self, builder: Any, *args: Value) -> Value:
+        """Emit it; without a value, it is 0."""
+        found = self.function(builder, *args)
+        return values.word(0) if found is None else found
+
+    def compiled(self) -> Any:
+        """Return numba's intrinsic, made once."""
+        if self._compiled is None:
+            from tapegrad.compiler.numba_parts import as_numbas
+
+            self._compiled = as_numbas(self)
+        return self._compiled
+
+
+def intrinsic(function: Callable[..., Any]) -> Intrinsic:
+    """Mark ``def name(builder, ...)``, which emits LLVM over values and returns one or None, as an intrinsic."""
+    return Intrinsic(function)
+
+
+class NumbasOwn(Intrinsic):
+    """A definition in the form of `numba.extending.intrinsic`, over what only numba knows."""
+
+    def emit(self, builder: Any, *args: Value) -> Value:
+        """Refuse."""
+        raise values.NotCompilableError(f"{self.__name__} is numba's")
+
     def compiled(self) -> Any:
         """Return numba's intrinsic, made once."""
         if self._compiled is None:
             from numba.extending import intrinsic as numba_intrinsic
 
-            # prefer_literal: dtypes and sizes are wanted as constants, never as runtime values.
             self._compiled = numba_intrinsic(prefer_literal=True)(self.function)
         return self._compiled
 
 
-def intrinsic(function: Callable[..., Any]) -> Intrinsic:
-    """Mark ``def name(typingctx, ...): return signature, codegen`` as an intrinsic of kernels."""
-    return Intrinsic(function)
-
-
 class Words(Intrinsic):
-    """An intrinsic over words (int64) alone, from which LLVM it emits: numba and `words.py` both take it."""
+    """An intrinsic over words (int64) alone: its function has LLVM's values themselves.
+
+    Parameters
+    ----------
+    function : callable
+    constants : bool
+        Whether its arguments must be known.
+    """
 
     def __init__(self, function: Callable[..., Any], constants: bool = False) -> None:
         super().__init__(function)
@@ -85,55 +116,15 @@ class Words(Intrinsic):
             self._in_python = meaning_of(self.__name__, self.symbol)
         return self._in_python(*args)
 
-    def compiled(self) -> Any:
-        """Return numba's intrinsic, made once."""
-        if self._compiled is None:
-            from numba.extending import intrinsic as numba_intrinsic
-
-            self._compiled = numba_intrinsic(prefer_literal=True)(_definition(self.function, self.constants))
-        return self._compiled
+    def emit(self, builder: Any, *args: Value) -> Value:
+        """Emit it; without a value, it is 0."""
+        found = self.function(builder, *[cast(builder, own, "int64").one for own in args])
+        return values.word(0) if found is None else Value("int64", (found,))
 
 
 def words(function: Callable[..., Any]) -> Words:
     """Mark ``def name(builder, ...)``, which emits LLVM over words and returns a word or None, as an intrinsic."""
     return Words(function)
-
-
-def _definition(emit: Callable[..., Any], constants: bool) -> Callable[..., Any]:
-    """Return numba's definition of an intrinsic over words.
-
-    Its signature keeps constants as such only if they are all that it takes: numba makes code for each anew.
-    """
-    signature = inspect.signature(emit)
-    first, *others = signature.parameters.values()
-    packed = bool(others) and others[-1].kind is inspect.Parameter.VAR_POSITIONAL  # numba makes one tuple of *args
-
-    def definition(typingctx: Any, *types: Any) -> Any:
-        from llvmlite import ir
-        from numba.core import types as nb
-
-        kinds = types if constants else [nb.int64] * len(types)
-        if packed:
-            alone = len(others) - 1
-            kinds = [*kinds[:alone], nb.StarArgTuple(kinds[alone:])]
-
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            given = list(values)
-            if packed:
-                *given, rest = values
-                given += [builder.extract_value(rest, place) for place in range(len(types) - len(given))]
-            word = ir.IntType(64)
-            if constants:
-                given = [word(kind.literal_value) for kind in types]
-            out = emit(builder, *given)
-            return word(0) if out is None else out
-
-        return nb.int64(*kinds), codegen
-
-    definition.__name__ = emit.__name__
-    parameters = [first.replace(name="typingctx"), *others]
-    definition.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return definition
 
 
 # ---- memory

@@ -138,14 +138,15 @@ def compile_function(
     """
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"compile_function() takes a plain Python function, not {type(function).__name__}")
-    from tapegrad.compiler import words  # at call time: a process that finds its kernels compiles nothing
+    from tapegrad.compiler import frontend  # at call time: a process that finds its kernels compiles nothing
 
     with _lock:
         machine = target_machine()
         try:
-            return assemble(words.lower(function, signature, bind or {}, symbol, machine), symbol, machine, walks=True)
-        except words.NotOfWordsError as error:
-            if words.uses_structs(function, bind or {}):
+            ir, walks = frontend.lower(function, signature, bind or {}, symbol, machine)
+            return assemble(ir, symbol, machine, walks=walks)
+        except frontend.NotCompilableError as error:
+            if frontend.uses_structs(function, bind or {}):
                 raise JitError(
                     f"{function.__name__}: a function over structs is made from its source text, not by numba. {error}"
                 ) from error

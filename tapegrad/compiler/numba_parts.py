@@ -1,13 +1,119 @@
-"""Numba's private parts that `jit.py` uses: its pipeline of passes, and its library of code."""
+"""Numba's parts that `jit.py` uses: intrinsics in its form, its pipeline of passes, and its library of code."""
 
 from __future__ import annotations
 
+import inspect
 from functools import cache
 from typing import Any, Final
 
+from tapegrad.compiler import values
 from tapegrad.compiler.elements import divide
+from tapegrad.compiler.intrinsics import Intrinsic
+from tapegrad.compiler.values import Known, Pointer, Value
 
-__all__ = ["library", "pipeline"]
+__all__ = ["as_numbas", "library", "pipeline", "type_of"]
+
+
+def as_numbas(own: Intrinsic) -> Any:
+    """Return an intrinsic in numba's form. To know its result's type, it is emitted once in vain."""
+    from llvmlite import ir
+    from numba.core import types as nb
+    from numba.extending import intrinsic
+
+    first, *others = inspect.signature(own.function).parameters.values()
+    is_packed = bool(others) and others[-1].kind is inspect.Parameter.VAR_POSITIONAL  # numba makes a tuple of *args
+    alone = len(others) - 1
+
+    def definition(typingctx: Any, *types: Any) -> Any:
+        kinds = [_kind(each) for each in types]
+        trial = ir.IRBuilder(ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), []), "trial").append_basic_block())
+
+        def known(kind: Any, each: Any) -> Value:
+            """Return the value that numba's type stands for, or one that is not defined."""
+            number = getattr(each, "literal_value", 0)
+            if own.constants:
+                return values.word(number)
+            return Value(kind, tuple(ir.Constant(part, ir.Undefined) for part in values.types_of(kind)))
+
+        result = type_of(own.emit(trial, *map(known, kinds, types)).kind)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            given = list(args)
+            if is_packed:
+                *given, rest = args
+                given += [builder.extract_value(rest, place) for place in range(len(types) - alone)]
+            pairs = zip(kinds, given, strict=True)
+            found = [Value(kind, tuple(_parts(builder, kind, each))) for kind, each in pairs]
+            return _joined(
+                context, builder, result, own.emit(builder, *(map(known, kinds, types) if own.constants else found))
+            )
+
+        # numba makes code anew for each constant of a signature, so that it keeps those that are needed.
+        kept = [
+            each if own.constants or isinstance(kind, Known) else nb.unliteral(each)
+            for each, kind in zip(types, kinds, strict=True)
+        ]
+        if is_packed:
+            kept = [*kept[:alone], nb.StarArgTuple(kept[alone:])]
+        return result(*kept), codegen
+
+    definition.__name__ = own.__name__
+    parameters = [first.replace(name="typingctx"), *others]
+    definition.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    # prefer_literal: dtypes and sizes are wanted as constants, never as runtime values.
+    return intrinsic(prefer_literal=True)(definition)
+
+
+def _kind(own: Any) -> Any:
+    """Return the kind of values of a type of numba's."""
+    from numba.core import types as nb
+
+    if isinstance(own, nb.StringLiteral):
+        return Known(own.literal_value)
+    own = nb.unliteral(own)
+    if own == nb.none:
+        return Known(None)
+    if isinstance(own, nb.CPointer):
+        return Pointer(str(own.dtype))
+    if isinstance(own, nb.BaseTuple):
+        return tuple(map(_kind, own))
+    return str(own)
+
+
+def type_of(kind: Any) -> Any:
+    """Return numba's type of values of a kind."""
+    from numba.core import types as nb
+
+    if isinstance(kind, Pointer):
+        return nb.CPointer(type_of(kind.dtype))
+    if type(kind) is tuple:
+        return nb.Tuple([type_of(own) for own in kind])
+    return nb.boolean if kind == "bool" else getattr(nb, kind)
+
+
+def _parts(builder: Any, kind: Any, value: Any) -> list[Any]:
+    """Return the parts of one of numba's values."""
+    if isinstance(kind, Known):
+        return []
+    if type(kind) is tuple:
+        return [part for place, own in enumerate(kind)
+                for part in _parts(builder, own, builder.extract_value(value, place))]  # fmt: skip
+    if values.is_complex(kind):
+        return [builder.extract_value(value, place) for place in range(2)]
+    return [builder.bitcast(value, values.type_of(kind)) if isinstance(kind, Pointer) else value]
+
+
+def _joined(context: Any, builder: Any, own: Any, value: Value) -> Any:
+    """Return a value as numba's."""
+    if type(value.kind) is tuple:
+        elements = zip(own, values.elements_of(value), strict=True)
+        return context.make_tuple(builder, own, [_joined(context, builder, *each) for each in elements])
+    if values.is_complex(value.kind):
+        made = context.make_complex(builder, own)
+        made.real, made.imag = value.parts
+        return made._getvalue()
+    return builder.bitcast(value.one, context.get_value_type(own)) if isinstance(value.kind, Pointer) else value.one
+
 
 # Passes for closures made within a function, for expressions of arrays, and for checks of numba's other passes. Kernels
 # have no use for them, and each is followed by an analysis of the whole function.

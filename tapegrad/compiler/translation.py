@@ -1,65 +1,49 @@
-"""From the statements of a function of words to LLVM; `expressions.py` emits the expressions in them."""
+"""From the statements of a function that is compiled to LLVM; `expressions.py` emits the expressions in them."""
 
 from __future__ import annotations
 
 import ast
-import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from tapegrad.compiler.expressions import Expressions, NotOfWordsError, constant, method_for
+from tapegrad.compiler import values
+from tapegrad.compiler.expressions import Expressions, method_for
+from tapegrad.compiler.values import NotCompilableError, Value, word
 
 __all__ = ["Function"]
 
+RESULT = "return"  # a variable for what the function returns: no other has the name of a keyword
+
 
 class Function(Expressions):
-    """Emits one function. A method with the name of a class in `ast` emits that statement.
+    """Emits one function; its parameters are those of `Expressions`.
 
-    Parameters
-    ----------
-    function, outside, callee, kinds
-        As for `Expressions`.
+    A method with the name of a class in `ast` emits that statement.
     """
 
-    def __init__(
-        self,
-        function: Any,
-        outside: Mapping[str, Any],
-        callee: Callable[[types.FunctionType], Any],
-        kinds: Mapping[str, type[int]],
-    ) -> None:
-        super().__init__(function, outside, callee, kinds)
+    def __init__(self, function: Any, wider: dict[str, Any], outside: Mapping[str, Any], module: Any) -> None:
+        super().__init__(function, wider, outside, module)
+        self.end = function.append_basic_block()
         self.loops: list[tuple[Any, Any]] = []  # where continue and break go
 
-    def define(self, tree: ast.FunctionDef) -> None:
-        """Emit the body."""
-        names = [node.arg for node in tree.args.args]
-        names += [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-        values = [*self.function.args, *(self.word(0) for _ in names)]
-        for name, value in zip(names, values, strict=False):
-            if name not in self.places:
-                self.places[name] = self.builder.alloca(self.word)
-                self.builder.store(value, self.places[name])
-        self.infer(tree)
+    def define(self, tree: ast.FunctionDef | ast.Lambda, args: Mapping[str, Value]) -> Value:
+        """Emit the body and return its result."""
+        stored = (own for own in ast.walk(tree) if isinstance(own, ast.Name) and isinstance(own.ctx, ast.Store))
+        self.names = {*args, *(own.id for own in stored)}
         # The first block holds the variables and all other memory on the stack.
         body = self.function.append_basic_block()
         self.builder.branch(body)
         self.builder.position_at_end(body)
-        self.body(tree.body)
+        for name, value in args.items():
+            self.assign(name, value)
+        if isinstance(tree, ast.Lambda):
+            self.leave(self.value(tree.body))
+        else:
+            self.body(tree.body)
         if not self.builder.block.is_terminated:
-            self.builder.ret(self.word(0))
-
-    def infer(self, tree: ast.FunctionDef) -> None:
-        """Find the structs that variables point to: the kinds of their first values, from top to bottom."""
-        assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
-        for node in sorted(assigned, key=lambda node: (node.lineno, node.col_offset)):
-            (target,) = node.targets[:1]
-            pairs = [(target, node.value)]
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                pairs = list(zip(target.elts, node.value.elts, strict=False))
-            for one, value in pairs:
-                if isinstance(one, ast.Name) and one.id not in self.kinds:
-                    self.kinds[one.id] = self.kind(value)
+            self.builder.branch(self.end)
+        self.builder.position_at_end(self.end)
+        return self.load(RESULT)
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -76,74 +60,98 @@ class Function(Expressions):
     def Pass(self, node: ast.Pass) -> None: ...
 
     def Return(self, node: ast.Return) -> None:
-        self.builder.ret(self.value(node.value) if node.value is not None else self.word(0))
+        self.leave(self.value(node.value) if node.value is not None else word(0))
+
+    def leave(self, value: Value) -> None:
+        self.assign(RESULT, value)
+        self.builder.branch(self.end)
 
     def Assign(self, node: ast.Assign) -> None:
-        first = node.targets[0]
-        if isinstance(first, ast.Tuple) and isinstance(node.value, ast.Tuple):
-            targets, values = first.elts, [self.value(source) for source in node.value.elts]
-            if len(targets) != len(values) or len(node.targets) > 1:
-                raise NotOfWordsError
+        value = self.value(node.value)
+        for target in node.targets:
+            self.put(target, value)
+
+    def put(self, target: ast.expr, value: Value) -> None:
+        if isinstance(target, ast.Name):
+            self.assign(target.id, value)
+        elif isinstance(target, ast.Tuple):
+            own = values.elements_of(value)
+            if len(own) != len(target.elts):
+                raise NotCompilableError(f"line {target.lineno}: {len(own)} values for {len(target.elts)} names")
+            for each, one in zip(target.elts, own, strict=True):
+                self.put(each, one)
         else:
-            targets, values = node.targets, [self.value(node.value)] * len(node.targets)
-        for target, value in zip(targets, values, strict=True):
-            pointer, kind = self.pointer(target)
-            self.write(value, pointer, kind)
+            self.write(value, *self.pointer(target))
+
+    def AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.put(node.target, self.value(node.value))
 
     def AugAssign(self, node: ast.AugAssign) -> None:
-        pointer, kind = self.pointer(node.target)
-        value = self.value(node.value)
-        self.write(self.operation(node.op, self.read(pointer, kind), value), pointer, kind)
+        if isinstance(node.target, ast.Name):
+            before = self.load(node.target.id)
+            self.assign(node.target.id, self.operation(node.op, before, self.value(node.value)))
+        else:
+            pointer = self.pointer(node.target)
+            value = self.value(node.value)
+            self.write(self.operation(node.op, self.read(*pointer), value), *pointer)
 
     def If(self, node: ast.If) -> None:
-        yes, no, after = (self.function.append_basic_block() for _ in range(3))
-        self.builder.cbranch(self.truth(node.test), yes, no)
-        for block, statements in ((yes, node.body), (no, node.orelse)):
-            self.builder.position_at_end(block)
-            self.body(statements)
-            self.go_to(after)
+        sides = [(self.function.append_basic_block(), statements) for statements in (node.body, node.orelse)]
+        self.go_by(node.test, *(block for block, _ in sides))
+        after, is_met = self.function.append_basic_block(), False
+        for block, statements in sides:
+            if self.goes_on_at(block):
+                self.body(statements)
+                is_met |= not self.builder.block.is_terminated
+                self.go_to(after)
         self.builder.position_at_end(after)
-        if not after.is_terminated and not any(_targets(block, after) for block in self.function.blocks):
+        if not is_met:
             self.builder.unreachable()
 
     def While(self, node: ast.While) -> None:
         test, turn, after = (self.function.append_basic_block() for _ in range(3))
         self.builder.branch(test)
         self.builder.position_at_end(test)
-        self.builder.cbranch(self.truth(node.test), turn, after)
+        self.go_by(node.test, turn, after)
         self.loop(node, turn, test, after)
 
     def For(self, node: ast.For) -> None:
         call = node.iter
-        if not (isinstance(call, ast.Call) and self.called(call) is range and 0 < len(call.args) < 4):
-            raise NotOfWordsError
-        args = [self.value(arg) for arg in call.args]
-        start, stop, step = (self.word(0), *args, self.word(1)) if len(args) == 1 else (*args, self.word(1))[:3]
-        advance = constant(step)
-        if not advance:
-            raise NotOfWordsError
-        if not isinstance(node.target, ast.Name):
-            raise NotOfWordsError
-        place = self.places[node.target.id]
+        is_range = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"
+        if not (
+            is_range and isinstance(call, ast.Call) and 0 < len(call.args) < 4 and isinstance(node.target, ast.Name)
+        ):
+            raise NotCompilableError(f"line {node.lineno}: a loop over something else than a range")
+        args = [self.word(arg) for arg in call.args]
+        start, stop, step = (word(0).one, *args, word(1).one) if len(args) == 1 else (*args, word(1).one)[:3]
+        advance = getattr(step, "constant", None)
         # The body may assign to the variable, so the loop counts in a variable of its own.
         with self.builder.goto_entry_block():
-            counter = self.builder.alloca(self.word)
+            counter = self.builder.alloca(start.type)
         self.builder.store(start, counter)
         test, turn, next_turn, after = (self.function.append_basic_block() for _ in range(4))
         self.builder.branch(test)
         self.builder.position_at_end(test)
-        at = self.builder.load(counter, typ=self.word)
-        self.builder.cbranch(self.builder.icmp_signed("<" if advance > 0 else ">", at, stop), turn, after)
+        at = self.builder.load(counter, typ=start.type)
+        if isinstance(advance, int):
+            goes_on = self.builder.icmp_signed("<" if advance > 0 else ">", at, stop)
+        else:
+            is_up = self.builder.icmp_signed(">", step, step.type(0))
+            up, down = (self.builder.icmp_signed(sign, at, stop) for sign in "<>")
+            goes_on = self.builder.select(is_up, up, down)
+        self.builder.cbranch(goes_on, turn, after)
         self.builder.position_at_end(next_turn)
-        self.builder.store(self.builder.add(self.builder.load(counter, typ=self.word), step), counter)
+        following = self.builder.add(self.builder.load(counter, typ=start.type), step, flags=("nsw",))
+        self.builder.store(following, counter)
         self.builder.branch(test)
         self.builder.position_at_end(turn)
-        self.builder.store(at, place)
-        self.loop(node, turn, next_turn, after)
+        self.assign(node.target.id, Value("int64", (at,)))
+        self.loop(node, self.builder.block, next_turn, after)
 
     def loop(self, node: ast.For | ast.While, turn: Any, again: Any, after: Any) -> None:
         if node.orelse:
-            raise NotOfWordsError
+            raise NotCompilableError(f"line {node.lineno}: the else of a loop")
         self.loops.append((again, after))
         self.builder.position_at_end(turn)
         self.body(node.body)
@@ -160,7 +168,3 @@ class Function(Expressions):
     def go_to(self, block: Any) -> None:
         if not self.builder.block.is_terminated:
             self.builder.branch(block)
-
-
-def _targets(block: Any, other: Any) -> bool:
-    return block.is_terminated and any(operand is other for operand in block.terminator.operands)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapegrad.compiler.elements import numba_dtype, read
-from tapegrad.compiler.intrinsics import intrinsic
+from tapegrad.compiler.elements import read
+from tapegrad.compiler.intrinsics import NumbasOwn
+from tapegrad.compiler.numba_parts import type_of
 
 #: The dtype of an argument, and how many dimensions it has.
 Kind = tuple[str, int]
@@ -19,7 +20,7 @@ def array_kernel(function: Callable[..., None], kinds: tuple[Kind, ...]) -> Call
     behind the first are the lengths of all arguments.
     """
 
-    @intrinsic
+    @NumbasOwn
     def arguments(typingctx: Any, args: Any, geometry: Any) -> Any:
         """Make the tuple of the arguments."""
         from llvmlite import ir
@@ -29,9 +30,7 @@ def array_kernel(function: Callable[..., None], kinds: tuple[Kind, ...]) -> Call
 
         last = len(kinds) - 1
         made = [
-            nb.Array(numba_dtype(dtype), ndim, "C", readonly=place < last)
-            if ndim or place == last
-            else numba_dtype(dtype)
+            nb.Array(type_of(dtype), ndim, "C", readonly=place < last) if ndim or place == last else type_of(dtype)
             for place, (dtype, ndim) in enumerate(kinds)
         ]
         packed = nb.Tuple(made)
@@ -49,7 +48,7 @@ def array_kernel(function: Callable[..., None], kinds: tuple[Kind, ...]) -> Call
                 stored = context.get_data_type(element)
                 address = builder.inttoptr(word_at(places, place), stored.as_pointer())
                 if not isinstance(kind, nb.Array):
-                    results.append(read(context, builder, element, address))
+                    results.append(read(builder, str(element), address).one)
                     continue
                 shape = [word_at(lengths, first + dim) for dim in range(ndim)]
                 first += ndim

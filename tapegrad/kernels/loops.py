@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.elements import LINE, byte_address, load_at, numba_dtype, read, store_at, stream_at
+from tapegrad.compiler import values as numbers
+from tapegrad.compiler.arithmetic import arithmetic, cast
+from tapegrad.compiler.elements import LINE, load_at, pointer_at, read, store_at, stream_at
 from tapegrad.compiler.intrinsics import end_streams, get, intrinsic
+from tapegrad.compiler.values import Value
 from tapegrad.tape.geometry import rows_at
 
 #: In place of the flags of `accumulate`: the target is new, and so large that it is not to go through the caches.
@@ -61,12 +64,12 @@ def loop(
     single = tuple(place for place in range(count) if steps[place] == 0)
 
     @intrinsic
-    def singles(typingctx: Any, addresses: Any) -> Any:
-        return elements(types[:count], types[:count], addresses, None, single)
+    def singles(builder: Any, addresses: Value) -> Value:
+        return elements(builder, types, types, addresses, single)
 
     @intrinsic
-    def values(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
-        return elements(types[:count], casts, addresses, strides, tuple(range(count)), single, singles)
+    def values(builder: Any, addresses: Value, strides: Value, singles: Value, i: Value) -> Value:
+        return elements(builder, types, casts, addresses, tuple(range(count)), strides, i, single, singles)
 
     def row(places: Any, step: Any, n: int, accumulate: int) -> None:
         out, skip = places[count], step[count]
@@ -110,12 +113,12 @@ def loop(
         return kernel
 
     @intrinsic
-    def row_strides(typingctx: Any, at: Any) -> Any:
-        return words(1, (STRIDED,) * (count + 1))
+    def row_strides(builder: Any, at: Value) -> Value:
+        return words(builder, at, 1, (STRIDED,) * (count + 1))
 
     @intrinsic
-    def beginnings(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
-        return moved(addresses, strides)
+    def beginnings(builder: Any, addresses: Value, strides: Value, i: Value) -> Value:
+        return moved(builder, addresses, strides, i)
 
     def kernel_of_rows(args: int, geometry: int, accumulate: int) -> int:
         first, step, n = addresses(args), strides(geometry), get(geometry, 1) if length == STRIDED else length
@@ -153,12 +156,12 @@ def fused_loop(
     addresses, strides = readers(steps)
 
     @intrinsic
-    def of_first(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
-        return elements(types[:count], casts, addresses, strides, picks[0])
+    def of_first(builder: Any, addresses: Value, strides: Value, i: Value) -> Value:
+        return elements(builder, types, casts, addresses, picks[0], strides, i)
 
     @intrinsic
-    def of_second(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
-        return elements(types[:count], casts, addresses, strides, picks[1])
+    def of_second(builder: Any, addresses: Value, strides: Value, i: Value) -> Value:
+        return elements(builder, types, casts, addresses, picks[1], strides, i)
 
     one_type, two_type = types[count:]
 
@@ -202,90 +205,62 @@ def readers(steps: tuple[int, ...]) -> tuple[Any, Any]:
     """
 
     @intrinsic
-    def addresses(typingctx: Any, args: Any) -> Any:
-        return words(0, (STRIDED,) * len(steps))
+    def addresses(builder: Any, args: Value) -> Value:
+        return words(builder, args, 0, (STRIDED,) * len(steps))
 
     @intrinsic
-    def strides(typingctx: Any, geometry: Any) -> Any:
-        return words(2, steps)
+    def strides(builder: Any, geometry: Value) -> Value:
+        return words(builder, geometry, 2, steps)
 
     return addresses, strides
 
 
-def words(first: int, known: tuple[int, ...]) -> Any:
-    """Define an intrinsic that returns a tuple of words behind an address; known words are constants."""
-    from llvmlite import ir
-    from numba.core import types as nb
-
-    result = nb.UniTuple(nb.int64, len(known))
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        pointer = builder.inttoptr(args[0], word.as_pointer())
-        found = [
-            builder.load(builder.gep(pointer, [ir.Constant(word, first + place)], source_etype=word), typ=word)
-            if value == STRIDED
-            else ir.Constant(word, value)
-            for place, value in enumerate(known)
-        ]
-        return context.make_tuple(builder, result, found)
-
-    return result(nb.int64), codegen
+def words(builder: Any, at: Value, first: int, known: tuple[int, ...]) -> Value:
+    """Emit a tuple of words behind an address; known words are constants."""
+    word = at.one.type
+    pointer = builder.inttoptr(at.one, word.as_pointer())
+    return numbers.packed([
+        Value("int64", (builder.load(builder.gep(pointer, [word(first + place)], source_etype=word), typ=word),))
+        if value == STRIDED
+        else numbers.word(value)
+        for place, value in enumerate(known)
+    ])  # fmt: skip
 
 
-def moved(addresses: Any, strides: Any) -> Any:
-    """Define an intrinsic that returns addresses, each a number of its strides further."""
-    from numba.core import types as nb
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        starts, steps, number = args
-        found = []
-        for place in range(addresses.count):
-            step = builder.mul(number, builder.extract_value(steps, place))
-            found.append(builder.add(builder.extract_value(starts, place), step))
-        return context.make_tuple(builder, addresses, found)
-
-    return addresses(addresses, strides, nb.int64), codegen
+def moved(builder: Any, addresses: Value, strides: Value, number: Value) -> Value:
+    """Emit the tuple of addresses, each a number of its strides further."""
+    return numbers.packed([
+        arithmetic(builder, "add", start, arithmetic(builder, "mul", number, step))
+        for start, step in zip(numbers.elements_of(addresses), numbers.elements_of(strides), strict=True)
+    ])  # fmt: skip
 
 
 def elements(
+    builder: Any,
     types: tuple[str, ...],
     casts: tuple[str, ...],
-    addresses: Any,
-    strides: Any,
+    addresses: Value,
     picks: tuple[int, ...],
+    strides: Value | None = None,
+    number: Value | None = None,
     known: tuple[int, ...] = (),
-    values: Any = None,
-) -> Any:
-    """Define an intrinsic that returns elements of some sources, converted.
+    values: Value | None = None,
+) -> Value:
+    """Emit a tuple of elements of some sources, converted.
 
-    Its arguments are addresses; strides, values of the sources `known`, and the element's number; or, without strides,
-    the addresses alone, for the first elements. `values` is the type of the known ones, None if there are none.
+    They are those of a number, by the strides; without strides, the first ones. `values` are the sources `known`, in
+    their order, which are read already.
     """
-    from numba.core import types as nb
-
-    own = [numba_dtype(name) for name in types]
-    wanted = [numba_dtype(name) for name in casts]
-    result = nb.Tuple([wanted[place] for place in picks])
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = []
-        for place in picks:
-            dtype, to = own[place], wanted[place]
-            if place in known:
-                value = builder.extract_value(args[2], known.index(place))
-            else:
-                at = context.get_constant(nb.int64, 0)
-                if strides is not None:
-                    at = builder.mul(args[-1], builder.extract_value(args[1], place))
-                value = read(
-                    context, builder, dtype,
-                    byte_address(context, builder, dtype, builder.extract_value(args[0], place), at),
-                )  # fmt: skip
-            found.append(context.cast(builder, value, dtype, to))
-        return context.make_tuple(builder, result, found)
-
-    arguments = [addresses] if strides is None else [addresses, strides, nb.int64]
-    if values is not None:
-        arguments.insert(2, values)
-    return result(*arguments), codegen
+    starts, found = numbers.elements_of(addresses), []
+    steps = numbers.elements_of(strides) if strides is not None else []
+    read_before = numbers.elements_of(values) if values is not None else []
+    for place in picks:
+        if place in known:
+            value = read_before[known.index(place)]
+        else:
+            at = numbers.word(0)
+            if number is not None:
+                at = arithmetic(builder, "mul", number, steps[place])
+            value = read(builder, types[place], pointer_at(builder, types[place], starts[place], at))
+        found.append(cast(builder, value, casts[place]))
+    return numbers.packed(found)

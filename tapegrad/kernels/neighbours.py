@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.elements import as_pointer, load, numba_dtype, store
+from tapegrad.compiler import values
+from tapegrad.compiler.arithmetic import CONTRACT
+from tapegrad.compiler.elements import as_pointer, load, store
 from tapegrad.compiler.intrinsics import intrinsic
+from tapegrad.compiler.values import Value
 from tapegrad.recording.steps import TERMS
 
 #: Partial sums that are computed before they are added up. The terms of half of them take 32 KB in float32.
@@ -35,8 +38,8 @@ def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
     if wide == "float64":
 
         @intrinsic
-        def real_neighbours(typingctx: Any, first: Any, count: Any) -> Any:
-            return _real_sums(dtype, 1)
+        def real_neighbours(builder: Any, first: Value, count: Value) -> Value:
+            return _real_sums(builder, dtype, [first.one], count.one)
 
         def neighbours_of_floats(first: int, count: int) -> Any:
             return real_neighbours(first, count) if count >= lanes else sum_of_few(first, count)
@@ -77,8 +80,8 @@ def sums_of_two(dtype: str, wide: str) -> Callable[..., Any]:
         return one_by_one
 
     @intrinsic
-    def real_neighbours(typingctx: Any, first: Any, second: Any, count: Any) -> Any:
-        return _real_sums(dtype, 2)
+    def real_neighbours(builder: Any, first: Value, second: Value, count: Value) -> Value:
+        return _real_sums(builder, dtype, [first.one, second.one], count.one)
 
     def two_of_floats(first: int, second: int, count: int) -> Any:
         return real_neighbours(first, second, count) if count >= lanes else one_by_one(first, second, count)
@@ -86,51 +89,56 @@ def sums_of_two(dtype: str, wide: str) -> Callable[..., Any]:
     return two_of_floats
 
 
-def _real_sums(dtype: str, addresses: int) -> Any:
-    """Define an intrinsic that adds up real neighbours at each of some addresses.
+def _real_sums(builder: Any, dtype: str, firsts: list[Any], count: Any) -> Value:
+    """Emit the sum of real neighbours at an address, or the sums of those at each of some addresses.
 
     The 8 sums are a vector; LLVM itself would not make them one.
     """
     from llvmlite import ir
-    from numba.core import cgutils
-    from numba.core import types as nb
 
     size = np.dtype(dtype).itemsize
+    one, word, byte = ir.DoubleType(), count.type, ir.IntType(8)
+    eight, kind = ir.VectorType(one, 8), values.type_of(dtype)
+    starts = [builder.inttoptr(first, byte.as_pointer()) for first in firsts]
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        *firsts, count = args
-        one, word, byte = ir.DoubleType(), count.type, ir.IntType(8)
-        eight, kind = ir.VectorType(one, 8), context.get_value_type(numba_dtype(dtype))
-        starts = [builder.inttoptr(first, byte.as_pointer()) for first in firsts]
+    def term(start: Any, index: Any, many: int) -> Any:
+        narrow, to = (kind, one) if many == 1 else (ir.VectorType(kind, many), eight)
+        at = builder.gep(start, [builder.mul(index, word(size))], inbounds=True, source_etype=byte)
+        value = builder.load(builder.bitcast(at, narrow.as_pointer()), align=1, typ=narrow)
+        return value if narrow == to else builder.fpext(value, to)
 
-        def term(start: Any, index: Any, many: int) -> Any:
-            narrow, to = (kind, one) if many == 1 else (ir.VectorType(kind, many), eight)
-            at = builder.gep(start, [builder.mul(index, word(size))], inbounds=True, source_etype=byte)
-            value = builder.load(builder.bitcast(at, narrow.as_pointer()), align=1, typ=narrow)
-            return value if narrow == to else builder.fpext(value, to)
+    def summed(begin: list[Any], first: Any, many: Any, width: int) -> list[Any]:
+        """Emit a loop over vectors of terms, or over single ones, and return the sums after it."""
+        before, test, turn, after = builder.block, *(builder.append_basic_block() for _ in range(3))
+        builder.branch(test)
+        builder.position_at_end(test)
+        index, sums = builder.phi(word), [builder.phi(own.type) for own in begin]
+        builder.cbranch(builder.icmp_signed("<", index, many), turn, after)
+        builder.position_at_end(turn)
+        at = builder.add(first, builder.mul(index, word(width)))
+        found = [
+            builder.fadd(own, term(start, at, width), flags=CONTRACT) for start, own in zip(starts, sums, strict=True)
+        ]
+        following = builder.add(index, word(1))
+        builder.branch(test)
+        for own, start, new in zip([index, *sums], [word(0), *begin], [following, *found], strict=True):
+            own.add_incoming(start, before)
+            own.add_incoming(new, turn)
+        builder.position_at_end(after)
+        return sums
 
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(eight, [0.0] * 8)) for _ in starts]
-        with cgutils.for_range(builder, builder.ashr(count, word(3))) as loop:
-            for start, own in zip(starts, sums, strict=True):
-                total = builder.load(own, typ=eight)
-                builder.store(builder.fadd(total, term(start, builder.mul(loop.index, word(8)), 8)), own)
-        totals = [builder.load(own, typ=eight) for own in sums]
-        lanes = [[builder.extract_element(total, ir.IntType(32)(lane)) for lane in range(8)] for total in totals]
-        rests = [cgutils.alloca_once_value(builder, parts[0]) for parts in lanes]
-        with cgutils.for_range(builder, builder.and_(count, word(7))) as loop:
-            index = builder.add(builder.and_(count, word(-8)), loop.index)
-            for start, rest in zip(starts, rests, strict=True):
-                builder.store(builder.fadd(builder.load(rest, typ=one), term(start, index, 1)), rest)
-        results = []
-        for parts, rest in zip(lanes, rests, strict=True):
-            parts[0] = builder.load(rest, typ=one)
-            while len(parts) > 1:
-                parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-            results += parts
-        return results[0] if addresses == 1 else context.make_tuple(builder, signature.return_type, results)
-
-    result = nb.float64 if addresses == 1 else nb.UniTuple(nb.float64, addresses)
-    return result(*(nb.int64,) * (addresses + 1)), codegen
+    zeros = [ir.Constant(eight, [0.0] * 8) for _ in starts]
+    totals = summed(zeros, word(0), builder.ashr(count, word(3)), 8)
+    lanes = [[builder.extract_element(total, ir.IntType(32)(lane)) for lane in range(8)] for total in totals]
+    whole = builder.and_(count, word(-8))
+    rests = summed([parts[0] for parts in lanes], whole, builder.and_(count, word(7)), 1)
+    results = []
+    for parts, rest in zip(lanes, rests, strict=True):
+        parts[0] = rest
+        while len(parts) > 1:
+            parts = [builder.fadd(a, b, flags=CONTRACT) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        results.append(Value("float64", (parts[0],)))
+    return results[0] if len(results) == 1 else values.packed(results)
 
 
 def with_part(total: Any, error: Any, part: Any) -> tuple[Any, Any]:

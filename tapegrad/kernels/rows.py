@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.compiler.elements import LINE, as_pointer, load_at, store, store_at, stream_at
 from tapegrad.compiler.intrinsics import get, intrinsic, stack
+from tapegrad.compiler.values import Value
 from tapegrad.kernels.loops import STRIDED, elements, moved, readers, words
 from tapegrad.kernels.neighbours import sum_of_neighbours, sums_of_two, with_part
 from tapegrad.kernels.rules import identity
@@ -42,12 +43,12 @@ def row_sum_loop(
     in_place = rule is identity and types == (target, target) and steps[0] == size  # no copy is needed
 
     @intrinsic
-    def singles(typingctx: Any, addresses: Any) -> Any:
-        return elements(types[:count], types[:count], addresses, None, single)
+    def singles(builder: Any, addresses: Value) -> Value:
+        return elements(builder, types, types, addresses, single)
 
     @intrinsic
-    def values(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
-        return elements(types[:count], casts, addresses, strides, tuple(range(count)), single, singles)
+    def values(builder: Any, addresses: Value, strides: Value, singles: Value, i: Value) -> Value:
+        return elements(builder, types, casts, addresses, tuple(range(count)), strides, i, single, singles)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         first, step, n = addresses(args), strides(geometry), get(geometry, 1)
@@ -123,16 +124,16 @@ def fused_row_loop(
     single = tuple(place for place in range(count) if steps[place] == 0)
 
     @intrinsic
-    def singles(typingctx: Any, addresses: Any) -> Any:
-        return elements(types[:count], types[:count], addresses, None, single)
+    def singles(builder: Any, addresses: Value) -> Value:
+        return elements(builder, types, types, addresses, single)
 
     @intrinsic
-    def of_whole(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
-        return elements(types[:count], casts, addresses, strides, whole_picks, single, singles)
+    def of_whole(builder: Any, addresses: Value, strides: Value, singles: Value, i: Value) -> Value:
+        return elements(builder, types, casts, addresses, whole_picks, strides, i, single, singles)
 
     @intrinsic
-    def of_sum(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
-        return elements(types[:count], casts, addresses, strides, sum_picks, single, singles)
+    def of_sum(builder: Any, addresses: Value, strides: Value, singles: Value, i: Value) -> Value:
+        return elements(builder, types, casts, addresses, sum_picks, strides, i, single, singles)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         first, step, n = addresses(args), strides(geometry), get(geometry, 1)
@@ -178,11 +179,11 @@ def _row_readers(steps: tuple[int, ...]) -> tuple[Any, Any, Any, Any]:
     addresses, strides = readers(steps)
 
     @intrinsic
-    def row_strides(typingctx: Any, at: Any) -> Any:
-        return words(1, (STRIDED,) * len(steps))
+    def row_strides(builder: Any, at: Value) -> Value:
+        return words(builder, at, 1, (STRIDED,) * len(steps))
 
     @intrinsic
-    def beginnings(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
-        return moved(addresses, strides)
+    def beginnings(builder: Any, addresses: Value, strides: Value, i: Value) -> Value:
+        return moved(builder, addresses, strides, i)
 
     return addresses, strides, row_strides, beginnings

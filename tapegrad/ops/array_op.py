@@ -21,6 +21,7 @@ from tapegrad.ops.table.public import publish
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.runtime.source_text import evaluated
 from tapegrad.tape.layout import Layout, dtype_name
 from tapegrad.tensor import Tensor, from_array
 
@@ -156,7 +157,7 @@ def array_rule(
     rules = [None if own in constants else ArrayRule(None, ("ct",), refused) for own in names]
     array_op(name, names, function, rules, None)
     listed = ", ".join(names)
-    rule = eval(f"lambda {listed}, {operand}_shape: xp.{name}({listed}, shape={operand}_shape)", {"xp": xp})
+    rule = evaluated(f"lambda {listed}, {operand}_shape: xp.{name}({listed}, shape={operand}_shape)", {"xp": xp})
     return ArrayRule(function, names, rule)
 
 

@@ -18,6 +18,7 @@ from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, Sample, xp
 from tapegrad.ops.table.promotion import forward_for
 from tapegrad.ops.table.public import public
 from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.runtime.source_text import evaluated
 from tapegrad.tensor import Tensor
 
 _MOST_OF_A_UFUNC = 3  # operands
@@ -157,7 +158,7 @@ class _Part(NamedTuple):
 
     def _called(self, op: str) -> Callable[..., Any]:
         names = ", ".join(self.names)
-        rule: Callable[..., Any] = eval(f"lambda {names}: xp.{op}({names})", {"xp": xp})
+        rule: Callable[..., Any] = evaluated(f"lambda {names}: xp.{op}({names})", {"xp": xp})
         return rule
 
 
@@ -202,7 +203,7 @@ def _arguments(name: str, operands: tuple[str, ...], names: tuple[str, ...]) -> 
 def _item(function: Callable[..., Any], names: Sequence[str], number: int) -> Callable[..., Any]:
     """Return a function that returns one item of what another one returns."""
     listed = ", ".join(names)
-    item: Callable[..., Any] = eval(f"lambda {listed}: function({listed})[{number}]", {"function": function})
+    item: Callable[..., Any] = evaluated(f"lambda {listed}: function({listed})[{number}]", {"function": function})
     return item
 
 

@@ -14,8 +14,8 @@ from tapegrad.vmath.exponential import cosh, exp, expm1, sinh, tanh
 from tapegrad.vmath.inverse_error import erfinv
 from tapegrad.vmath.logarithm import log, log1p, softplus
 from tapegrad.vmath.psi import trigamma
-from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sigmoid, sqrt, tan, where
-from tapegrad.vmath.trigonometric import cos, sin
+from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sigmoid, sqrt, where
+from tapegrad.vmath.trigonometric import cos, sin, tan
 
 __all__ = [
     "alike", "bessel_i2", "bessel_i2e", "conj", "cos", "cosh", "erf", "erfc", "erfcx", "erfinv", "exp", "expm1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tapegrad.vmath import pairs
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, power_of_two, quotient, times_power_of_two
 from tapegrad.vmath.functions import function
 from tapegrad.vmath.lanes import Lanes, absolute, bits, copysign, fma, polynomial, where
@@ -123,9 +124,11 @@ def _sinh(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
     return keep_tiny(x, copysign(result, x), form)
 
 
-exp = function("exp", lambda x: exp_of(x, DOUBLE, EXP), lambda x: exp_of(x, SINGLE, EXP_SINGLE), otherwise="exp")
+exp = function("exp", lambda x: exp_of(x, DOUBLE, EXP), lambda x: exp_of(x, SINGLE, EXP_SINGLE), otherwise=pairs.exp)
 expm1 = function("expm1", lambda x: _expm1(x, DOUBLE, EXPM1), lambda x: _expm1(x, SINGLE, EXPM1_SINGLE))
-tanh = function("tanh", lambda x: _tanh(x, DOUBLE), lambda x: _tanh(x, SINGLE), otherwise="tanh")
+tanh = function("tanh", lambda x: _tanh(x, DOUBLE), lambda x: _tanh(x, SINGLE), otherwise=pairs.tanh)
 sigmoid = function("sigmoid", lambda x: _sigmoid(x, DOUBLE, EXP), lambda x: _sigmoid(x, SINGLE, EXP_SINGLE))
-cosh = function("cosh", lambda x: _cosh(x, DOUBLE, EXP), lambda x: _cosh(x, SINGLE, EXP_SINGLE), otherwise="cosh")
-sinh = function("sinh", lambda x: _sinh(x, DOUBLE, EXPM1), lambda x: _sinh(x, SINGLE, EXPM1_SINGLE), otherwise="sinh")
+cosh = function("cosh", lambda x: _cosh(x, DOUBLE, EXP), lambda x: _cosh(x, SINGLE, EXP_SINGLE), otherwise=pairs.cosh)
+sinh = function(
+    "sinh", lambda x: _sinh(x, DOUBLE, EXPM1), lambda x: _sinh(x, SINGLE, EXPM1_SINGLE), otherwise=pairs.sinh
+)

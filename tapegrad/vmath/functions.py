@@ -6,17 +6,21 @@ name the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler import cpu
+from tapegrad.compiler import cpu, values
+from tapegrad.compiler.arithmetic import arithmetic, cast, compared, divided
 from tapegrad.compiler.intrinsics import VECTORISABLE, Intrinsic
+from tapegrad.compiler.mathematics import FUNCTIONS
+from tapegrad.compiler.values import NotCompilableError, Value
 from tapegrad.runtime.platform import has
 from tapegrad.vmath.lanes import Lanes
+from tapegrad.vmath.pairs import Pair, Part
 
-__all__ = ["FORMULAS", "define", "function"]
+__all__ = ["FORMULAS", "define", "function", "of_complex"]
 
 Formula = Callable[..., Any]
 
@@ -31,7 +35,7 @@ def function(
     double: Formula,
     single: Formula,
     *,
-    otherwise: str = "",
+    otherwise: Callable[[Pair], Pair] | None = None,
     rare: str | Formula = "",
     whole: bool = False,
 ) -> Intrinsic:
@@ -43,8 +47,8 @@ def function(
         A name of its own in object code.
     double, single : callable
         The formula on `Lanes` of float64 and of float32. With `rare` it returns a mask besides.
-    otherwise : str
-        NumPy's function for complex numbers, which numba knows.
+    otherwise : callable, optional
+        The formula of complex numbers, in `tapegrad.vmath.pairs`.
     rare : str
         A function of libm, or a formula on one float64, for lanes where the mask is true. While there are none, it
         costs one branch.
@@ -53,48 +57,99 @@ def function(
     """
     FORMULAS[name] = double, single, rare, whole
 
-    def elsewhere(typingctx: Any, kinds: Any) -> Any:
-        known = getattr(np, otherwise, None)
-        found = known and typingctx.resolve_function_type(known, tuple(kinds), {})
-        if not found:
-            return None
+    def emit(builder: Any, *args: Value) -> Value:
+        if not any(values.is_complex(own.kind) for own in args):
+            return _of_reals(builder, name, double, single, rare, whole, args)
+        if otherwise is None:
+            raise NotCompilableError(f"{name} of complex numbers")
+        return _of_complex(builder, otherwise, *args)
 
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            cast = [context.cast(builder, *each) for each in zip(values, kinds, found.args, strict=True)]
-            return context.get_function(known, found)(builder, cast)
-
-        return found.return_type(*kinds), codegen
-
-    def typed(typingctx: Any, *args: Any) -> Any:
-        from numba.core import types as nb
-
-        kinds = [nb.unliteral(kind) for kind in args]
-        if any(isinstance(kind, nb.Complex) for kind in kinds):
-            return elsewhere(typingctx, kinds)
-        floats = [kind for kind in kinds if isinstance(kind, nb.Float)]
-        kind = nb.float32 if floats and all(own == nb.float32 for own in floats) else nb.float64
-
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            values = [context.cast(builder, value, own, kind) for value, own in zip(values, kinds, strict=True)]
-            formula = single if kind == nb.float32 else double
-            return _call_formula(builder, name, formula, rare, whole, values)
-
-        return kind(*kinds), codegen
-
-    return Intrinsic(_with_arity(typed, double))
+    return Intrinsic(_with_arity(emit, double))
 
 
-def _with_arity(typed: Any, formula: Formula) -> Any:
-    """Give the typing function named parameters, which numba asks for."""
+def of_complex(formula: Callable[[Pair], Pair]) -> Intrinsic:
+    """Return the function of kernels that computes a formula of complex numbers."""
+
+    def emit(builder: Any, x: Value) -> Value:
+        return _of_complex(builder, formula, x)
+
+    return Intrinsic(emit)
+
+
+def _of_reals(
+    builder: Any, name: str, double: Formula, single: Formula, rare: str | Formula, whole: bool, args: Sequence[Value]
+) -> Value:
+    kind = "float32" if all(own.kind == "float32" for own in args) else "float64"
+    numbers = [cast(builder, own, kind).one for own in args]
+    formula = single if kind == "float32" else double
+    return Value(kind, (_call_formula(builder, name, formula, rare, whole, numbers),))
+
+
+def _of_complex(builder: Any, formula: Callable[[Pair], Pair], x: Value) -> Value:
+    found = formula(Pair(*[_Number(builder, part) for part in values.parts(x)]))
+    return Value(x.kind, (found.real.value.one, found.imag.value.one))
+
+
+class _Number(Part):
+    """A real number of a kernel, as formulas of complex numbers take it."""
+
+    __slots__ = ("builder", "value")
+
+    def __init__(self, builder: Any, value: Value) -> None:
+        self.builder, self.value = builder, value
+
+    @property
+    def is_double(self) -> bool:
+        """Whether it is a float64."""
+        return bool(self.value.kind == "float64")
+
+    def of(self, name: str, *others: Any) -> _Number:
+        """Return what a function makes of this number, and of others: Python's are of its dtype."""
+        kind = next(own.value.kind for own in (*others, self) if isinstance(own, _Number))
+        args = [own.value if isinstance(own, _Number) else values.known_as(own, kind) for own in (self, *others)]
+        return _Number(self.builder, self._computed(name, args))
+
+    def _computed(self, name: str, args: list[Value]) -> Value:
+        if name in FORMULAS:
+            return _of_reals(self.builder, name, *FORMULAS[name], args)
+        if name in ("add", "sub", "mul"):
+            return arithmetic(self.builder, name, *args)
+        if name in _SIGNS:
+            return compared(self.builder, _SIGNS[name], *args)
+        return _OTHERS[name](self.builder, *args)
+
+
+def _extreme(sign: str) -> Callable[..., Value]:
+    def emit(builder: Any, x: Value, y: Value) -> Value:
+        chosen = builder.select(compared(builder, sign, x, y).one, x.one, y.one)
+        both = arithmetic(builder, "add", x, y)  # nan if one is
+        return Value(x.kind, (builder.select(compared(builder, "!=", both, both).one, both.one, chosen),))
+
+    return emit
+
+
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_OTHERS: dict[str, Callable[..., Value]] = {
+    "div": divided, "maximum": _extreme(">"), "minimum": _extreme("<"),
+    "neg": lambda builder, x: Value(x.kind, (builder.fneg(x.one),)),
+    "logical_or": lambda builder, x, y: arithmetic(builder, "or", x, y),
+    "logical_and": lambda builder, x, y: arithmetic(builder, "and", x, y),
+    "abs": FUNCTIONS[abs], "sqrt": FUNCTIONS[np.sqrt], "copysign": FUNCTIONS[np.copysign],
+    "atan2": FUNCTIONS[np.arctan2], "where": FUNCTIONS[np.where],
+}  # fmt: skip
+
+
+def _with_arity(emit: Callable[..., Value], formula: Formula) -> Any:
+    """Give the emitting function named parameters, which numba asks for."""
     if formula.__code__.co_argcount == 1:
 
-        def unary(typingctx: Any, x: Any) -> Any:
-            return typed(typingctx, x)
+        def unary(builder: Any, x: Value) -> Value:
+            return emit(builder, x)
 
         return unary
 
-    def binary(typingctx: Any, x: Any, y: Any) -> Any:
-        return typed(typingctx, x, y)
+    def binary(builder: Any, x: Value, y: Value) -> Value:
+        return emit(builder, x, y)
 
     return binary
 

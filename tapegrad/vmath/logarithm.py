@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tapegrad.vmath import pairs
 from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_parts
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, split, times_power_of_two
 from tapegrad.vmath.functions import function
@@ -93,7 +94,7 @@ def _softplus(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
 
 
 log = function(
-    "log", lambda x: _log(x, DOUBLE), lambda x: _log(x, SINGLE), otherwise="log", rare=_log_of_any, whole=True
+    "log", lambda x: _log(x, DOUBLE), lambda x: _log(x, SINGLE), otherwise=pairs.log, rare=_log_of_any, whole=True
 )
 log1p = function("log1p", lambda x: _log1p(x, DOUBLE), lambda x: _log1p(x, SINGLE), rare=_log1p_of_any, whole=True)
 softplus = function("softplus", lambda x: _softplus(x, DOUBLE, EXP), lambda x: _softplus(x, SINGLE, EXP_SINGLE))

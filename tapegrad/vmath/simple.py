@@ -1,4 +1,4 @@
-"""sqrt, pow, complex tan and sigmoid, and what needs no mathematics: plain functions that numba compiles."""
+"""sqrt, pow, complex sigmoid, and what needs no mathematics: plain functions that are compiled for their arguments."""
 
 from __future__ import annotations
 
@@ -6,34 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.vmath import pairs
+from tapegrad.vmath.exponential import exp
 from tapegrad.vmath.exponential import sigmoid as real_sigmoid
-from tapegrad.vmath.exponential import tanh
+from tapegrad.vmath.functions import of_complex
+from tapegrad.vmath.logarithm import log
 from tapegrad.vmath.powers import power
-from tapegrad.vmath.trigonometric import tan as real_tan
 
-Scalar = Any  # float or complex: numba compiles each function for the types it is called with
+Scalar = Any  # float or complex: each function is compiled for the kinds that it is called with
+_sqrt_of_complex = of_complex(pairs.sqrt)
 
 
 def sqrt(x: Scalar) -> Scalar:
-    if isinstance(x, (complex, np.complex64)):
-        # numba's raises. W. Kahan, "Branch cuts for complex elementary functions" (1987), without his scaling.
-        size = np.sqrt(0.5 * np.hypot(x.real, x.imag) + abs(0.5 * x.real))
-        other = x.imag * 0.5 / size if size != 0 else x.imag
-        return complex(size, other) if x.real >= 0 else complex(abs(other), np.copysign(size, x.imag))
-    return np.sqrt(x)
-
-
-def tan(x: Scalar) -> Scalar:
-    if isinstance(x, (complex, np.complex64)):
-        # numba's raises.
-        t, h = real_tan(x.real), tanh(x.imag)
-        return complex(t, h) / complex(1.0, -t * h)
-    return real_tan(x)
+    return _sqrt_of_complex(x) if isinstance(x, (complex, np.complex64)) else np.sqrt(x)
 
 
 def sigmoid(x: Scalar) -> Scalar:
     if isinstance(x, (complex, np.complex64)):
-        return 1.0 / (1.0 + np.exp(-x))
+        return 1.0 / (1.0 + exp(-x))
     return real_sigmoid(x)
 
 
@@ -58,8 +48,8 @@ def pow(x: Scalar, y: Scalar) -> Scalar:
     if y == 2:
         return x * x * 1.0
     if isinstance(x, (complex, np.complex64)) or isinstance(y, (complex, np.complex64)):
-        # numba's x**y calls its runtime here. The logarithm of 0 would make nan of 0 to a positive power.
-        return x * y * 0.0 if x == 0 and y.real > 0 else np.exp(y * np.log(x + 0j))
+        # The logarithm of 0 would make nan of 0 to a positive power.
+        return x * y * 0.0 if x == 0 and y.real > 0 else exp(y * log(x + 0j))
     return power(x, y)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from tapegrad.vmath import pairs
 from tapegrad.vmath.far import far
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, quotient
 from tapegrad.vmath.functions import function
@@ -133,6 +134,6 @@ def far_tan(x: Lanes) -> Lanes:
     return _tangent(*far(x), DOUBLE)
 
 
-sin = function("sin", lambda x: _sin(x, DOUBLE), lambda x: _sin(x, SINGLE), otherwise="sin", rare=far_sin)
-cos = function("cos", lambda x: _cos(x, DOUBLE), lambda x: _cos(x, SINGLE), otherwise="cos", rare=far_cos)
-tan = function("tan", lambda x: _tan(x, DOUBLE), lambda x: _tan(x, SINGLE), rare=far_tan)
+sin = function("sin", lambda x: _sin(x, DOUBLE), lambda x: _sin(x, SINGLE), otherwise=pairs.sin, rare=far_sin)
+cos = function("cos", lambda x: _cos(x, DOUBLE), lambda x: _cos(x, SINGLE), otherwise=pairs.cos, rare=far_cos)
+tan = function("tan", lambda x: _tan(x, DOUBLE), lambda x: _tan(x, SINGLE), otherwise=pairs.tan, rare=far_tan)

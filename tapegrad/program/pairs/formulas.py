@@ -1,18 +1,19 @@
 """Functions of complex numbers, as functions of their real and imaginary parts.
 
-Sources: R. L. Smith, Algorithm 116: Complex division, Comm. ACM 5 (1962); W. Kahan, Branch cuts for complex elementary
-functions (1987). They agree with NumPy up to rounding, and have its branch cuts.
+Source: R. L. Smith, Algorithm 116: Complex division, Comm. ACM 5 (1962). They agree with NumPy up to rounding, and have
+its branch cuts. `tapegrad.vmath.pairs` has those that kernels need too.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.pairs.writer import Pair, Real
+from tapegrad.program.pairs.writer import Real
+from tapegrad.vmath import pairs
+from tapegrad.vmath.pairs import Pair
 
 __all__ = ["FORMULAS", "REAL_FORMULAS", "power"]
 
@@ -55,79 +56,6 @@ def _same(x: Pair) -> Pair:
     return x
 
 
-def _abs(x: Pair) -> Real:
-    """Scale by the larger part, so that no square overflows."""
-    a, b = abs(x.real), abs(x.imag)
-    large, small = a.of("maximum", b), a.of("minimum", b)
-    ratio = small / large.of("eq", 0.0).where(1.0, large)
-    size = large * (ratio * ratio + 1.0).of("sqrt")
-    return a.of("eq", math.inf).of("logical_or", b.of("eq", math.inf)).where(math.inf, size)
-
-
-def _exp(x: Pair) -> Pair:
-    """Take a factor out where the exponential of the real part alone would overflow."""
-    top = 700.0 if x.real.layout.dtype.itemsize == 8 else 80.0
-    is_large = x.real.of("gt", top)
-    size = is_large.where(x.real - top, x.real).of("exp")
-    is_zero = size.of("eq", 0.0)
-
-    def turned(name: str) -> Real:
-        part = size * x.imag.of(name)
-        return is_zero.where(0.0, is_large.where(part * math.exp(top), part))
-
-    return Pair(turned("cos"), x.imag.of("eq", 0.0).where(x.imag, turned("sin")))
-
-
-def _log(x: Pair) -> Pair:
-    """Near the unit circle take the logarithm of what the square of the size is more than 1."""
-    a, b = abs(x.real), abs(x.imag)
-    large, small = a.of("maximum", b), a.of("minimum", b)
-    is_near = large.of("gt", 0.5).of("logical_and", large.of("lt", 2.0))
-    more = is_near.where((large - 1.0) * (large + 1.0) + small * small, 0.0)
-    size = is_near.where(more.of("log1p") * 0.5, _abs(x).of("log"))
-    return Pair(size, x.imag.of("atan2", x.real))
-
-
-def _sqrt(x: Pair) -> Pair:
-    root = (abs(x.real) * 0.5 + _abs(x) * 0.5).of("sqrt")
-    half = abs(x.imag) / root.of("eq", 0.0).where(1.0, root * 2.0)
-    is_right = x.real.of("ge", 0.0)
-    is_far = abs(x.imag).of("eq", math.inf)
-    real = is_far.where(math.inf, is_right.where(root, half))
-    imag = is_right.where(half, root).of("copysign", x.imag)
-    return Pair(real, is_far.where(x.imag, imag))
-
-
-def _sin(x: Pair) -> Pair:
-    return Pair(x.real.of("sin") * x.imag.of("cosh"), x.real.of("cos") * x.imag.of("sinh"))
-
-
-def _cos(x: Pair) -> Pair:
-    return Pair(x.real.of("cos") * x.imag.of("cosh"), -(x.real.of("sin") * x.imag.of("sinh")))
-
-
-def _sinh(x: Pair) -> Pair:
-    return Pair(x.real.of("sinh") * x.imag.of("cos"), x.real.of("cosh") * x.imag.of("sin"))
-
-
-def _cosh(x: Pair) -> Pair:
-    return Pair(x.real.of("cosh") * x.imag.of("cos"), x.real.of("sinh") * x.imag.of("sin"))
-
-
-def _tanh(x: Pair) -> Pair:
-    """Divide by the square of the larger exponential: nothing overflows, and nothing cancels."""
-    size, sin, cos = abs(x.real), x.imag.of("sin"), x.imag.of("cos")
-    less, small = (size * -2.0).of("expm1"), (size * -2.0).of("exp") * 4.0
-    below = less * less + small * cos * cos
-    real = -(size * -4.0).of("expm1") / below
-    return Pair(real.of("copysign", x.real), small * sin * cos / below)
-
-
-def _tan(x: Pair) -> Pair:
-    turned = _tanh(Pair(-x.imag, x.real))
-    return Pair(turned.imag, -turned.real)
-
-
 def power(x: Pair, y: Pair, exponent: Any = None) -> Pair:
     """Return a power, of which the exponent may be a number that is known."""
     if exponent is not None and np.imag(exponent) == 0 and abs(exponent) <= _MOST:
@@ -135,7 +63,7 @@ def power(x: Pair, y: Pair, exponent: Any = None) -> Pair:
         if whole == np.real(exponent) and whole != 0:
             found = _whole_power(x, abs(whole))
             return found if whole > 0 else _div(_one_like(x), found)
-    found = _exp(_mul(y, _log(x)))
+    found = pairs.exp(_mul(y, pairs.log(x)))
     is_flat = y.real.of("eq", 0.0).of("logical_and", y.imag.of("eq", 0.0))
     return Pair(is_flat.where(1.0, found.real), is_flat.where(0.0, found.imag))
 
@@ -159,25 +87,27 @@ def _one_like(x: Pair) -> Pair:
 
 
 def _reciprocal_of_sqrt(x: Pair) -> Pair:
-    return _div(_one_like(x), _sqrt(x))
+    return _div(_one_like(x), pairs.sqrt(x))
 
 
-def _eq(x: Pair, y: Pair) -> Real:
+def _eq(x: Pair, y: Pair) -> Any:
     return x.real.of("eq", y.real).of("logical_and", x.imag.of("eq", y.imag))
 
 
-def _ne(x: Pair, y: Pair) -> Real:
+def _ne(x: Pair, y: Pair) -> Any:
     return x.real.of("ne", y.real).of("logical_or", x.imag.of("ne", y.imag))
 
 
 #: From pairs to a pair, by names of operations.
 FORMULAS: Final[dict[str, Callable[..., Pair]]] = {
-    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "neg": _neg, "conj": _conj, "detach": _same, "exp": _exp,
-    "log": _log, "sqrt": _sqrt, "rsqrt": _reciprocal_of_sqrt, "sin": _sin, "cos": _cos, "tan": _tan, "sinh": _sinh,
-    "cosh": _cosh, "tanh": _tanh, "rewritten": lambda x, value: value,
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "neg": _neg, "conj": _conj, "detach": _same,
+    "rsqrt": _reciprocal_of_sqrt, "rewritten": lambda x, value: value,
+    **{name: getattr(pairs, name) for name in (
+        "cos", "cosh", "exp", "log", "sin", "sinh", "sqrt", "tan", "tanh",
+    )},
 }  # fmt: skip
 #: From pairs to a real value.
 REAL_FORMULAS: Final[dict[str, Callable[..., Real]]] = {
-    "real": lambda x: x.real, "imag": lambda x: x.imag, "abs": _abs, "eq": _eq, "ne": _ne,
+    "real": lambda x: x.real, "imag": lambda x: x.imag, "abs": pairs.absolute, "eq": _eq, "ne": _ne,
     "isnan": lambda x: x.real.of("isnan").of("logical_or", x.imag.of("isnan")),
 }  # fmt: skip

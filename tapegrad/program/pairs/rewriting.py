@@ -14,8 +14,9 @@ import numpy as np
 from tapegrad.program.batch import batch_of
 from tapegrad.program.native.views import offset_of
 from tapegrad.program.pairs.formulas import FORMULAS, REAL_FORMULAS, power
-from tapegrad.program.pairs.writer import Pair, Real, Writer
+from tapegrad.program.pairs.writer import Real, Writer
 from tapegrad.program.program import Entry, Program
+from tapegrad.vmath.pairs import Pair
 
 __all__ = ["paired"]
 

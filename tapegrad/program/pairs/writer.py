@@ -10,10 +10,10 @@ import numpy as np
 
 from tapegrad.ops.table.op import op_table
 from tapegrad.program.program import Entry
-from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
+from tapegrad.vmath.pairs import Part
 
-__all__ = ["Pair", "Real", "Writer"]
+__all__ = ["Real", "Writer"]
 
 _TRUTHS: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "isnan"))
 
@@ -21,7 +21,7 @@ _TRUTHS: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-class Real:
+class Real(Part):
     """A real value of the list that is being written, with the operators of numbers.
 
     Parameters
@@ -41,38 +41,14 @@ class Real:
         """Its shape and dtype."""
         return self.writer.layouts[self.number]
 
+    @property
+    def is_double(self) -> bool:
+        """Whether it is a float64."""
+        return self.layout.dtype.itemsize == 8
+
     def of(self, name: str, *others: Real | float) -> Real:
         """Return what an elementwise operation makes of this value, and of others."""
         return self.writer.elementwise(name, self, *others)
-
-    def where(self, x: Real | float, y: Real | float) -> Real:
-        """Return x where this truth value is true, else y."""
-        return self.of("where", x, y)
-
-    def __add__(self, other: Real | float) -> Real:
-        return self.of("add", other)
-
-    def __sub__(self, other: Real | float) -> Real:
-        return self.of("sub", other)
-
-    def __mul__(self, other: Real | float) -> Real:
-        return self.of("mul", other)
-
-    def __truediv__(self, other: Real | float) -> Real:
-        return self.of("div", other)
-
-    def __neg__(self) -> Real:
-        return self.of("neg")
-
-    def __abs__(self) -> Real:
-        return self.of("abs")
-
-
-class Pair(NamedTuple):
-    """The real and the imaginary part of a complex value."""
-
-    real: Real
-    imag: Real
 
 
 class Writer:

@@ -1,0 +1,267 @@
+"""From a Python function to LLVM, without numba: its syntax tree, with the kinds of its arguments, is emitted at once.
+
+A function that is compiled uses numbers of NumPy's dtypes, addresses, structs (`tapegrad.runtime.structs`), tuples,
+intrinsics, namespaces and other such functions; ``if``, ``while``, ``for`` over ranges, and functions of `math` and
+NumPy on numbers. `translation.py` and `expressions.py` define the syntax, `values.py` the arithmetic. A function is
+emitted once for the kinds of arguments that it is called with. Integers wrap around, ``//`` and ``%`` round down, and
+both are 0 if the divisor is 0. What else users write in kernels of their own is compiled by numba (`jit.py`), which
+takes twenty times as long.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+import types
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tapegrad.compiler import values
+from tapegrad.compiler.expressions import Inner
+from tapegrad.compiler.fingerprint import code_token, references
+from tapegrad.compiler.translation import Function
+from tapegrad.compiler.values import NotCompilableError, Value, known
+from tapegrad.compiler.variables import KindsChangedError
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.runtime.structs import Struct, struct_hints
+
+__all__ = ["NotCompilableError", "lower", "uses_structs"]
+
+
+def lower(
+    function: types.FunctionType,
+    signature: tuple[str, ...],
+    bind: Mapping[str, object],
+    symbol: str,
+    machine: Any,
+) -> tuple[str, bool]:
+    """Return LLVM's unoptimised IR of the C function ``int64 symbol(signature...)``, and whether it knows only words.
+
+    Parameters
+    ----------
+    function, signature, bind, symbol
+        As for `tapegrad.compiler.jit.compile_function`.
+    machine : llvmlite.binding.TargetMachine
+
+    Raises
+    ------
+    NotCompilableError
+    """
+    module = Module(bind, machine)
+    made, kind = module.define(function, signature, symbol)
+    if not (values.is_word(kind) or kind == "bool"):
+        raise NotCompilableError(f"{function.__name__} returns {kind}")
+    if kind == "bool":
+        raise NotCompilableError(f"{function.__name__} returns a truth value")
+    made.linkage = ""
+    return str(module.ir), not module.has_elements
+
+
+def uses_structs(function: types.FunctionType, bind: Mapping[str, object], seen: set[Any] | None = None) -> bool:
+    """Whether a function, or one that it calls, uses structs, which numba does not know."""
+    seen = set() if seen is None else seen
+    if function in seen:
+        return False
+    seen.add(function)
+    found = [value for _, _, value in references(function, bind)]
+    return (
+        bool(struct_hints(function))
+        or any(isinstance(value, type) and issubclass(value, Struct) for value in found)
+        or any(isinstance(value, types.FunctionType) and uses_structs(value, bind, seen) for value in found)
+    )
+
+
+class Module:
+    """LLVM's module: a function, and the functions that it calls, each once for the kinds of its arguments.
+
+    Attributes
+    ----------
+    has_elements : bool
+        Whether it works with elements of dtypes, in loops that LLVM may vectorise.
+    """
+
+    def __init__(self, bind: Mapping[str, object], machine: Any) -> None:
+        from llvmlite import ir
+
+        self.ir = ir.Module()
+        self.ir.triple, self.ir.data_layout = machine.triple, str(machine.target_data)
+        self.bind = bind
+        self.has_elements = False
+        self.sources: dict[Any, _Source] = {}
+        self.made: dict[Any, tuple[Any, Any]] = {}  # LLVM's function and the kind of its result
+
+    def source(self, function: types.FunctionType | Inner) -> _Source:
+        """Return what is to be known of a function, found once."""
+        if function not in self.sources:
+            self.sources[function] = _source(function, self.bind)
+        return self.sources[function]
+
+    def call(self, builder: Any, function: types.FunctionType | Inner, args: list[Value]) -> Value:
+        """Emit the call of a Python function."""
+        source = self.source(function)
+        count = len(source.parameters)
+        if source.packs:
+            args = [*args[: count - 1], values.packed(args[count - 1 :])]
+        missing = count - len(args)
+        if not 0 <= missing <= len(source.defaults):
+            raise NotCompilableError(f"{source.name} does not take {len(args)} arguments")
+        args = args + [known(value) for value in source.defaults[len(source.defaults) - missing :]]
+        kinds = tuple(
+            source.hints.get(name, "int64") if values.is_word(own.kind) else own.kind
+            for name, own in zip(source.parameters, args, strict=True)
+        )
+        key = function, kinds
+        made, kind = self.made.get(key) or self.define(function, kinds, "")
+        result = builder.call(made, [part for own in args for part in own.parts])
+        count = values.count_of(kind)
+        if count == 1:
+            return Value(kind, (result,))
+        return Value(kind, tuple(builder.extract_value(result, place) for place in range(count)))
+
+    def define(self, function: types.FunctionType | Inner, kinds: tuple[Any, ...], name: str) -> tuple[Any, Any]:
+        """Emit a function for the kinds of its arguments."""
+        from llvmlite import ir
+
+        source = self.source(function)
+        if len(source.parameters) != len(kinds):
+            raise NotCompilableError(f"{source.name} does not take {len(kinds)} arguments")
+        kinds = tuple(source.hints.get(own, kind) for own, kind in zip(source.parameters, kinds, strict=True))
+        parameters = [own for kind in kinds for own in values.types_of(kind)]
+        name = name or f"{source.name}.{len(self.made)}"
+        made = ir.Function(self.ir, ir.FunctionType(ir.IntType(64), parameters), name)
+        made.linkage = "internal"
+        key = function, kinds
+        self.made[key] = made, source.hints.get("return", "int64")  # what a call in the function itself takes for it
+        body, result = self.emit(made, source, kinds)
+        kind = source.hints.get("return", result.kind) if values.is_word(result.kind) else result.kind
+        self.made[key] = made, kind
+        types_of_result, packed = values.types_of(kind), result.parts[0] if result.parts else None
+        if len(types_of_result) != 1:
+            types_of_result = [ir.LiteralStructType(types_of_result)]
+            packed = types_of_result[0](ir.Undefined)
+            for place, part in enumerate(result.parts):
+                packed = body.builder.insert_value(packed, part, place)
+        body.builder.ret(packed)
+        # What a function returns is known at its end only.
+        made.ftype = ir.FunctionType(types_of_result[0], parameters)
+        made.type = made.ftype.as_pointer()
+        made.return_value = ir.values.ReturnValue(made, types_of_result[0])
+        return made, kind
+
+    def emit(self, made: Any, source: _Source, kinds: tuple[Any, ...]) -> tuple[Function, Value]:
+        """Emit the body of a function, anew until the kinds of all its variables are known."""
+        wider: dict[str, Any] = {}
+        while True:
+            rest, args = iter(made.args), {}
+            for own, kind in zip(source.parameters, kinds, strict=True):
+                args[own] = Value(kind, tuple(next(rest) for _ in values.types_of(kind)))
+            body = Function(made, wider, source.outside, self)
+            try:
+                return body, body.define(source.tree, args)
+            except KindsChangedError:
+                made.blocks.clear()
+
+
+class _Source(NamedTuple):
+    """What is to be known of a Python function.
+
+    Attributes
+    ----------
+    name : str
+    tree : ast.FunctionDef or ast.Lambda
+    parameters : tuple of str
+    packs : bool
+        Whether the last parameter takes all arguments that are left, as a tuple.
+    defaults : tuple
+    hints : mapping
+        The structs to which parameters, and the result, point.
+    outside : mapping
+        The values of names that are no variables.
+    """
+
+    name: str
+    tree: Any
+    parameters: tuple[str, ...]
+    packs: bool
+    defaults: tuple[Any, ...]
+    hints: Mapping[str, Any]
+    outside: Mapping[str, Any]
+
+
+def _source(function: types.FunctionType | Inner, bind: Mapping[str, object]) -> _Source:
+    hints: Mapping[str, Any] = {}
+    defaults: tuple[Any, ...] = ()
+    if isinstance(function, Inner):
+        name, tree, outside = "lambda", function.tree, function.outside
+    else:
+        name, tree, hints, defaults = (
+            function.__name__,
+            _tree(function),
+            struct_hints(function),
+            function.__defaults__ or (),
+        )
+        outside = {**_BUILTINS, **{own: value for own, _, value in references(function, bind)}}
+    given = tree.args
+    if given.kwonlyargs or given.kwarg or given.posonlyargs or (given.defaults and isinstance(function, Inner)):
+        raise NotCompilableError(f"{name} has parameters of another kind than positions and names")
+    packed = [given.vararg.arg] if given.vararg else []
+    return _Source(name, tree, (*[own.arg for own in given.args], *packed), bool(packed), defaults, hints, outside)
+
+
+_BUILTINS = {name: getattr(builtins, name) for name in (
+    "abs", "bool", "complex", "float", "int", "isinstance", "len", "max", "min", "range",
+)}  # fmt: skip
+
+
+# --- the syntax tree of a function ------------------------------------------------------------------------------------
+
+
+def _tree(function: types.FunctionType) -> Any:
+    """Return the syntax tree of a function; raise if its file has changed since the function was made."""
+    code = function.__code__
+    try:
+        by_name = _functions(code.co_filename, "".join(linecache.getlines(code.co_filename, function.__globals__)))
+    except (SyntaxError, ValueError):
+        raise NotCompilableError(f"{code.co_filename} cannot be read") from None
+    for tree, compiled in by_name.get((code.co_firstlineno, code.co_name), ()):
+        if code_token(compiled) == code_token(code):
+            return tree
+    raise NotCompilableError(f"{code.co_filename} does not say what {code.co_name} does")
+
+
+@lru_cache(maxsize=32)
+def _functions(path: str, source: str) -> Mapping[tuple[int, str], list[tuple[Any, types.CodeType]]]:
+    """Return the syntax trees and the code objects of the functions of a file, by first line and name."""
+    tree = ast.parse(source, path)
+    trees: dict[tuple[int, str], list[Any]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            trees.setdefault((node.lineno, getattr(node, "name", "<lambda>")), []).append(node)
+    found: dict[tuple[int, str], list[tuple[Any, types.CodeType]]] = {}
+    for code in _codes(compile(tree, path, "exec", dont_inherit=True)):
+        key = code.co_firstlineno, code.co_name
+        around = [node for node in trees.get(key, ()) if len(trees[key]) == 1 or _is_of(code, node)]
+        if around:  # of nested lambdas, the innermost
+            found.setdefault(key, []).append((min(around, key=_extent), code))
+    return found
+
+
+def _is_of(code: types.CodeType, node: Any) -> bool:
+    """Whether all instructions of a lambda are from its text: several may begin in one line."""
+    body = node.body
+    start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+    places = [((line, column), (last, after)) for line, last, column, after in code.co_positions() if after]
+    return bool(places) and all(start <= first and last <= end for first, last in places)
+
+
+def _extent(node: Any) -> tuple[int, int]:
+    return node.end_lineno - node.lineno, node.end_col_offset - node.col_offset
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)

@@ -1,0 +1,95 @@
+"""The variables of a function that is compiled, and values that come from one of several blocks.
+
+Each variable stands on the stack, and LLVM makes it a register.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.compiler import values
+from tapegrad.compiler.arithmetic import cast
+from tapegrad.compiler.values import Value
+
+__all__ = ["KindsChangedError", "Variables"]
+
+
+class KindsChangedError(Exception):
+    """A variable has values of other kinds than were known when an expression was emitted."""
+
+
+class Variables:
+    """Emits what reads variables, and assigns to them.
+
+    Parameters
+    ----------
+    function : llvmlite.ir.Function
+        Without a body.
+    wider : dict
+        The kinds of variables that hold values of several kinds. If another one is met, it is added, and
+        `KindsChangedError` raised: what was emitted before took the variable for something else.
+
+    Attributes
+    ----------
+    names : set of str
+        Of all variables.
+    """
+
+    def __init__(self, function: Any, wider: dict[str, Any]) -> None:
+        from llvmlite import ir
+
+        self.function, self.wider = function, wider
+        self.builder = ir.IRBuilder(function.append_basic_block())
+        self.names: set[str] = set()
+        self.variables: dict[str, tuple[Any, list[Any]]] = {}  # the kind of each, and its places on the stack
+        self.unknown: set[str] = set()  # variables that were read before anything was assigned
+
+    def place(self, name: str, kind: Any) -> None:
+        """Make places on the stack for a variable."""
+        kind = self.wider.get(name, kind)
+        made = []
+        with self.builder.goto_entry_block():
+            for own in values.types_of(kind):
+                made.append(self.builder.alloca(own))
+                self.builder.store(own(None), made[-1])
+        self.variables[name] = kind, made
+
+    def load(self, name: str) -> Value:
+        """Emit what reads a variable."""
+        if name not in self.variables:  # what assigns to it comes later in the text, or never
+            self.place(name, "int64")
+            self.unknown.add(name)
+        kind, places = self.variables[name]
+        types = values.types_of(kind)
+        return Value(kind, tuple(self.builder.load(at, typ=own) for at, own in zip(places, types, strict=True)))
+
+    def assign(self, name: str, value: Value) -> None:
+        """Emit what assigns to a variable."""
+        if name not in self.variables:
+            self.place(name, value.kind)
+        kind, places = self.variables[name]
+        both = value.kind if name in self.unknown and name not in self.wider else values.common([kind, value.kind])
+        if both != kind and not (values.is_word(both) and values.is_word(kind)):
+            self.wider[name] = both
+            raise KindsChangedError
+        for part, at in zip(cast(self.builder, value, kind).parts, places, strict=True):
+            self.builder.store(part, at)
+
+    def joined(self, ends: list[tuple[Value, Any]], after: Any) -> Value:
+        """Emit the value that the end of one of some blocks brings to a block."""
+        kind = values.common([value.kind for value, _ in ends])
+        parts = []
+        for value, block in ends:
+            self.builder.position_before(block.terminator)
+            parts.append(cast(self.builder, value, kind).parts)
+        self.builder.position_at_end(after)
+        blocks = [block for _, block in ends]
+        return Value(kind, tuple(self.phi(zip(own, blocks, strict=True)) for own in zip(*parts, strict=True)))
+
+    def phi(self, sides: Any) -> Any:
+        """Emit the part of a value that one of some blocks brings."""
+        first, *others = sides
+        phi = self.builder.phi(first[0].type)
+        for part, block in (first, *others):
+            phi.add_incoming(part, block)
+        return phi
