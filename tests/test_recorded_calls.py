@@ -323,3 +323,17 @@ def test_hooks_and_several_threads() -> None:
     with ThreadPoolExecutor(4) as pool:
         for scale, own in enumerate(pool.map(work, range(50))):
             np.testing.assert_allclose(own, np.cos(DATA * scale) * DATA)
+
+
+def test_strided_arguments(by_python: list[bool]) -> None:
+    """Compiled code copies them; gradients go to the tensors that they are."""
+    x, w = (tg.tensor(np.arange(6.0).reshape(2, 3) + k, requires_grad=True) for k in range(2))
+    function = tg.compile(lambda x, w: (x.sin() * w).sum())
+    for _ in range(4):
+        x.grad = w.grad = None
+        function(x.T, w.T).backward()
+        np.testing.assert_allclose(x.grad, np.cos(x.detach()) * w.detach().numpy())
+        np.testing.assert_allclose(w.grad, np.sin(x.detach()))
+        (slope,) = tg.autograd.grad(function(x.T, w.T), x, create_graph=True)
+        np.testing.assert_allclose(tg.autograd.grad(slope.sum(), w)[0], np.cos(x.detach()))
+    assert len(by_python) <= 2

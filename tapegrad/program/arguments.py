@@ -18,6 +18,9 @@ from tapegrad.runtime.objects import ALIGNED, C_CONTIGUOUS, List, NDArray, Objec
 from tapegrad.runtime.structs import Array
 
 UNFIT: Final = 0  # in place of objects and addresses
+COPY: Final = -1  # in place of the address of an array that does not stand row by row
+COPIES: Final = 2  # what `read_inputs` returns if there are such arrays
+ROW_BY_ROW: Final = C_CONTIGUOUS | ALIGNED
 EQUAL: Final = 2  # Py_EQ
 
 
@@ -146,14 +149,18 @@ def is_same_dtype(one: Object, other: Object) -> int:
 
 
 def has_form(wanted: InputFields, array: NDArray) -> int:
-    """Whether an array has the dtype and the shape of an input, and stands row by row."""
-    both = C_CONTIGUOUS | ALIGNED
-    if array.ndim != wanted.ndim or array.flags & both != both or is_same_dtype(array.dtype, wanted.dtype) == 0:
+    """Whether an array has the dtype and the shape of an input."""
+    if array.ndim != wanted.ndim or is_same_dtype(array.dtype, wanted.dtype) == 0:
         return 0
     for dim in range(wanted.ndim):
         if array.shape[dim] != wanted.shape[dim]:
             return 0
     return 1
+
+
+def is_in_rows(array: NDArray) -> int:
+    """Whether an array stands row by row."""
+    return 1 if array.flags & ROW_BY_ROW == ROW_BY_ROW else 0
 
 
 def tensor_data(runtime: Runtime, wanted: InputFields, tensor: TensorObject, off: int) -> Object:
@@ -163,14 +170,11 @@ def tensor_data(runtime: Runtime, wanted: InputFields, tensor: TensorObject, off
         return Object(UNFIT)
     if off:
         layout = plain_layout(runtime, layout)
-    if layout == wanted.layout:
-        if data.flags & ALIGNED == 0:
-            return Object(UNFIT)
-    elif layout != wanted.inline:
-        # Other strides may be contiguous too, where a length is 0 or 1.
+    if layout != wanted.layout and layout != wanted.inline:  # perhaps other strides
         are_plain = layout.plain == runtime.none and wanted.layout.plain == runtime.none
-        is_plain_array = are_plain and data.type == runtime.array_type
-        if is_plain_array == 0 or has_form(wanted, data) == 0:
+        are_tracked = layout.plain != runtime.none and wanted.layout.plain != runtime.none
+        is_array = (are_plain or are_tracked) and data.type == runtime.array_type
+        if is_array == 0 or has_form(wanted, data) == 0:
             return Object(UNFIT)
     return Object(UNFIT) if runtime.mode.bits & WRITES_NOTED and is_stale(runtime, tensor) else data
 
@@ -188,10 +192,12 @@ def input_data(runtime: Runtime, wanted: InputFields, value: Object, off: int) -
 
 
 def address_of(wanted: InputFields, data: Object, room: Array[int]) -> int:
-    """Return the address of the elements of an array, or of a number; UNFIT if an integer is too large."""
+    """Return the address of the elements of an array, or of a number; UNFIT if an integer is too large; or COPY."""
     if wanted.is_integer:
         return room if integer_of(data, room) else UNFIT
-    return Scalar(data).value if data.type == wanted.scalar else NDArray(data).data
+    if data.type == wanted.scalar:
+        return Scalar(data).value
+    return NDArray(data).data if is_in_rows(NDArray(data)) else COPY
 
 
 def read_inputs(
@@ -204,20 +210,37 @@ def read_inputs(
 ) -> int:
     """Write the addresses of all inputs, and take a reference to the object behind each; return 0 if one is unfit.
 
-    No Python runs meanwhile, which could free the items of lists. Behind the list of what is held there is room for
-    integers.
+    Return COPIES if some have to be copied first. No Python runs meanwhile, which could free the items of lists. Behind
+    the list of what is held there is room for integers.
     """
-    count = variant.n_inputs
+    count, result = variant.n_inputs, 1
     integers = Array[int](held.at(count))
     for number in range(count):
         wanted, address = variant.inputs[number], UNFIT
         data = input_data(runtime, wanted, values[wanted.value], off)
         if data != UNFIT:
             address = address_of(wanted, data, integers.at(number))
-        if address == UNFIT:
+        if address == COPY:
+            result = COPIES
+        if address == UNFIT or (address == COPY and variant.changes != 0 and variant.changes.n_writes != 0):
             decref_all(held, number)
             return 0
         incref(data)
         held[number] = data
         addresses[number] = address
+    return result
+
+
+def copy_inputs(runtime: Runtime, count: int, addresses: Array[int], held: Array[Object]) -> int:
+    """Replace arrays that do not stand row by row by copies that do; return 0 if Python raised."""
+    arguments = Array[Object](stack(8))
+    for number in range(count):
+        if addresses[number] == COPY:
+            arguments[0] = held[number]
+            copy = NDArray(vectorcall(runtime.copy_array, arguments, 1, 0))
+            if copy == 0:
+                return 0
+            decref(held[number])
+            held[number] = copy
+            addresses[number] = copy.data
     return 1

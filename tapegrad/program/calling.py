@@ -12,7 +12,7 @@ from typing import Final
 
 from tapegrad.compiler.intrinsics import call, call_void, stack
 from tapegrad.modes import NOT_COMPILED
-from tapegrad.program.arguments import UNFIT, has_names, is_off, read_inputs, read_values
+from tapegrad.program.arguments import COPIES, UNFIT, copy_inputs, has_names, is_off, read_inputs, read_values
 from tapegrad.program.changes import begin, can_write, change, has_gradients, undo
 from tapegrad.program.outcomes import RAISED, built, drop, finish_outputs, new_arrays
 from tapegrad.program.stopping import DONE, FAILED, CallFields
@@ -200,13 +200,33 @@ def prepared(
     return begin(runtime, variant.changes)
 
 
-def hold_operands(variant: VariantFields, values: Array[Object], held: Array[Object], operands: Array[Object]) -> None:
-    """Write the operands of the entry of a call, each with a reference, and behind them the data that it keeps."""
+def compute_with(
+    dispatch: DispatchFields,
+    variant: VariantFields,
+    words: Array[int],
+    held: Array[Object],
+    values: Array[Object],
+    operands: Array[Object],
+    has_copies: int,
+) -> Object:
+    """Return what machine code computes of inputs that were read; UNFIT or RAISED.
+
+    The operands of the entry of a call are held, and behind them the data that it keeps is written.
+    """
     count = variant.n_inputs
-    for number in range(count):
-        operand = values[variant.inputs[number].value]
-        incref(operand)
-        operands[number], operands[count + number] = operand, held[number]
+    n_operands = count if variant.plan != 0 else 0
+    for number in range(n_operands):
+        operands[number] = values[variant.inputs[number].value]
+        incref(operands[number])
+    result = Object(RAISED)
+    if has_copies == 0 or copy_inputs(dispatch.runtime, count, words, held):
+        for number in range(n_operands):
+            operands[count + number] = held[number]
+        addresses = words.at(3 * count)
+        outputs = Array[Object](addresses.at(variant.n_outputs + variant.n_guards))
+        result = compute(dispatch, variant, words, addresses, outputs, values, operands)
+    decref_all(operands, n_operands)
+    return result
 
 
 def call_variant(
@@ -222,25 +242,21 @@ def call_variant(
         words = owner.data
     # Addresses of inputs, what is held for them, integers among them; addresses of outputs and guards; outputs, and a
     # pile of objects to build the result with; operands of the entry, and what it keeps; values.
-    held, addresses = Array[Object](words.at(count)), words.at(3 * count)
-    outputs = Array[Object](addresses.at(variant.n_outputs + variant.n_guards))
-    operands = outputs.at(variant.n_outputs + variant.n_builds)
-    n_operands = count if variant.plan != 0 else 0
+    held, results = Array[Object](words.at(count)), words.at(3 * count + variant.n_outputs + variant.n_guards)
+    operands = Array[Object](results.at(variant.n_outputs + variant.n_builds))
     values, fits = args, 1
     if variant.n_values != 0:
-        values = operands.at(2 * n_operands)
+        values = operands.at(2 * count if variant.plan != 0 else 0)
         fits = read_values(dispatch, variant, args, names, values)
     result = Object(UNFIT)
     if fits != 0 and variant.changes != 0:
         fits = prepared(runtime, variant, values, words, held, off)
         if fits == RAISED:
             result = Object(RAISED)
-    if fits == 1 and read_inputs(runtime, variant, values, words, held, off):
+    found = read_inputs(runtime, variant, values, words, held, off) if fits == 1 else 0
+    if found != 0:
         if variant.changes == 0 or can_write(runtime, variant, words, held):
-            if n_operands != 0:
-                hold_operands(variant, values, held, operands)
-            result = compute(dispatch, variant, words, addresses, outputs, values, operands)
-            decref_all(operands, n_operands)
+            result = compute_with(dispatch, variant, words, held, values, operands, found == COPIES)
         decref_all(held, count)
     if fits == 1 and variant.changes != 0 and result == UNFIT and undo(variant.changes) == 0:
         result = Object(RAISED)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import call, memcpy, stack
-from tapegrad.program.arguments import has_form
+from tapegrad.program.arguments import has_form, is_in_rows
 from tapegrad.program.outcomes import drop
 from tapegrad.program.variants import InputFields
 from tapegrad.recording.native import clear_error, decref, incref, new_object, release_gil, take_gil, vectorcall
@@ -98,6 +98,13 @@ def drop_operands(stop: StopFields, args: Array[Object], context: CallFields) ->
         decref(value)
 
 
+def is_copied(runtime: Runtime, wanted: InputFields, value: Object) -> int:
+    """Whether a result is an array whose memory machine code can use as it is."""
+    return (
+        1 if value.type == runtime.array_type and has_form(wanted, NDArray(value)) and is_in_rows(NDArray(value)) else 0
+    )
+
+
 def write_result(stop: StopFields, number: int, value: Object, target: int) -> int:
     """Copy a result to where machine code wants it."""
     if target == 0:  # nobody wants it
@@ -106,7 +113,7 @@ def write_result(stop: StopFields, number: int, value: Object, target: int) -> i
     if value.type == wanted.scalar:
         memcpy(target, Scalar(value).value, nbytes)
         return DONE
-    if value.type == stop.runtime.array_type and has_form(wanted, NDArray(value)):
+    if is_copied(stop.runtime, wanted, value):
         if NDArray(value).data != target:  # a ufunc wrote there
             memcpy(target, NDArray(value).data, nbytes)
         return DONE
@@ -116,7 +123,7 @@ def write_result(stop: StopFields, number: int, value: Object, target: int) -> i
     if settled == 0:
         return FAILED
     status = STOPPED
-    if settled.type == stop.runtime.array_type and has_form(wanted, NDArray(settled)):
+    if is_copied(stop.runtime, wanted, settled):
         memcpy(target, NDArray(settled).data, nbytes)
         status = DONE
     decref(settled)
