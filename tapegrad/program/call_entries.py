@@ -1,11 +1,11 @@
-"""The entry of a call of a program with one result: its rule is the program of the derivative.
+"""The entry of a call of a program: its rule is the program of the derivative.
 
-Compiled code writes the entry (`tapegrad.program.variants`); it keeps the data of all inputs. Calls with several
-results are those of a `Function`, see `tapegrad.program.derivative`.
+Compiled code writes the entry (`tapegrad.program.variants`); it keeps the data of all inputs.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from tapegrad.kernels.elementwise import identity_step
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op, op_table
+from tapegrad.ops.table.results import part_of_results, parts_of, plan_of_several, renamed
 from tapegrad.ops.table.rules import NO_COTANGENT
 from tapegrad.program.derivative import Pullback, pulled
 from tapegrad.program.entry import Input, Output, make_entry
@@ -41,64 +42,102 @@ class CallRule:
         The classes of what the entry keeps: arrays, or Python's numbers.
     wanted : tuple of bool
         Which inputs want a gradient.
+    offsets : dict
+        Where the cotangent of each output that has one begins in the entry's, in bytes.
     """
 
-    def __init__(self, program: Program, kinds: Sequence[type], wanted: tuple[bool, ...]) -> None:
-        self._program, self._kinds, self._wanted = program, kinds, wanted
-        self._words: np.ndarray | None = None  # of `ProgramFields`
-        self._entry: Callable[..., Any] | None = None  # machine code, which takes what the entry keeps, and a cotangent
+    def __init__(
+        self, program: Program, kinds: Sequence[type], wanted: tuple[bool, ...], offsets: dict[int, int]
+    ) -> None:
+        self._program, self._kinds, self._wanted, self._offsets = program, kinds, wanted, offsets
+        self._words: list[np.ndarray] = []  # of `ProgramFields`
+        # By the outputs that have cotangents: machine code, which takes what the entry keeps, and these cotangents.
+        self._entries: dict[tuple[bool, ...], Callable[..., Any]] = {}
 
-    def __call__(self, ct: Tensor, node: TapeNode, is_recorded: bool) -> tuple[Any, ...]:
+    def __call__(self, cts: Sequence[Tensor | None], node: TapeNode, is_recorded: bool) -> tuple[Any, ...]:
         """Return the cotangents of the inputs of an entry."""
         layouts = node[PLAN_OBJECT].layouts
         saved = node[FIRST_OPERAND + len(layouts) : FIRST_OPERAND + 2 * len(layouts)]
         if is_recorded:
-            return self._pulled(list(map(_attached, saved, layouts, node[FIRST_OPERAND:])), ct)
-        found: tuple[Any, ...] | None = None if self._entry is None else self._entry(*saved, ct)
-        return self._unrecorded(ct, saved, node[PLAN_OBJECT]) if found is None else found
+            return self._pulled(list(map(_attached, saved, layouts, node[FIRST_OPERAND:])), cts)
+        entry = self._entries.get(tuple([ct is not None for ct in cts]))
+        found: tuple[Any, ...] | None = None
+        if entry is not None:
+            found = entry(*saved, *[ct for ct in cts if ct is not None])
+        return self._unrecorded(cts, saved, node[PLAN_OBJECT]) if found is None else found
 
-    def _pulled(self, inputs: Sequence[Tensor], ct: Tensor) -> tuple[Any, ...]:
-        found = pulled(self._program, inputs, (ct,), self._wanted)
+    def _pulled(self, inputs: Sequence[Tensor], cts: Sequence[Tensor | None]) -> tuple[Any, ...]:
+        found = pulled(self._program, inputs, self._of_all(cts, None), self._wanted)
         return tuple([NO_COTANGENT if own is None else own for own in found])
 
-    def _unrecorded(self, ct: Tensor, saved: Sequence[Any], plan: Plan) -> tuple[Any, ...]:
+    def _of_all(self, values: Sequence[Any], other: Any) -> list[Any]:
+        """Return a value for each output, from those for outputs that can have cotangents."""
+        result = [other] * len(self._program.outputs)
+        for place, value in zip(self._offsets, values, strict=True):
+            result[place] = value
+        return result
+
+    def _unrecorded(self, cts: Sequence[Tensor | None], saved: Sequence[Any], plan: Plan) -> tuple[Any, ...]:
         """Compute without machine code that fits, and make it for the next pass."""
         inputs = [_attached(own, layout.plain, None) for own, layout in zip(saved, plan.layouts, strict=True)]
+        copies = [None if ct is None else constant(ct._data.copy(), ct._layout) for ct in cts]  # of the sweep's memory
         is_enabled = modes.is_grad_enabled()
         try:
             if is_enabled:
                 modes.pause()
-            result = self._pulled(inputs, constant(ct._data.copy(), ct._layout))  # the sweep's memory is its own
+            result = self._pulled(inputs, copies)
         finally:
             if is_enabled:
                 modes.resume()
-        if self._entry is None:
-            self._entry = self._compiled()
-            self._words = words_of(self._program.run.pullbacks[self._wanted, (True,)], self._kinds)
-            if self._words is not None:
-                plan.use_program(self._words.ctypes.data)
+        given = tuple([ct is not None for ct in cts])
+        pullback = self._program.run.pullbacks.get((self._wanted, tuple(self._of_all(given, False))))
+        if given not in self._entries and pullback is not None:
+            self._entries[given] = _entry_of(pullback, self._kinds)
+            offsets = list(self._offsets.values()) if len(self._program.outputs) > 1 else []
+            words = words_of(pullback, self._kinds, given, offsets, self._words[-1] if self._words else None)
+            if words is not None:
+                self._words.append(words)
+                plan.use_program(words.ctypes.data)
         return result
 
-    def _compiled(self) -> Callable[..., Any]:
-        """Return what calls the machine code of the derivative; it returns None where that does not serve."""
-        pullback = self._program.run.pullbacks[self._wanted, (True,)]
-        run, vjp = pullback.run, pullback.vjp
-        if run.code is None:
-            return _not_served
-        layouts = [vjp.layouts[number] for number in vjp.inputs]
-        own = len(self._kinds)
-        outputs = iter(range(len(vjp.outputs)))
-        variant = run.variant(
-            [*map(Input, self._kinds, layouts[:own]), Input(Tensor, layouts[own])],
-            captured=list(zip(pullback.captured, layouts[own + 1 :], strict=True)),
-            result=tuple([Output(next(outputs)) if is_reached else NO_COTANGENT for is_reached in pullback.reached]),
-            as_tensors=True,
-        )
-        return make_entry(_not_served, (variant,))[0]
+
+def _entry_of(pullback: Pullback, kinds: Sequence[type]) -> Callable[..., Any]:
+    """Return what calls the machine code of a derivative; it returns None where that does not serve."""
+    run, vjp = pullback.run, pullback.vjp
+    if run.code is None:
+        return _not_served
+    layouts = [vjp.layouts[number] for number in vjp.inputs]
+    end = len(layouts) - len(pullback.captured)
+    outputs = iter(range(len(vjp.outputs)))
+    variant = run.variant(
+        [*map(Input, kinds, layouts), *[Input(Tensor, layout) for layout in layouts[len(kinds) : end]]],
+        captured=list(zip(pullback.captured, layouts[end:], strict=True)),
+        result=tuple([Output(next(outputs)) if is_reached else NO_COTANGENT for is_reached in pullback.reached]),
+        as_tensors=True,
+    )
+    return make_entry(_not_served, (variant,))[0]
 
 
-def words_of(pullback: Pullback, kinds: Sequence[type]) -> np.ndarray | None:
-    """Return the words of `ProgramFields` for a sweep; None if it has to leave the derivative to Python."""
+def words_of(
+    pullback: Pullback,
+    kinds: Sequence[type],
+    given: Sequence[bool],
+    offsets: Sequence[int],
+    other: np.ndarray | None,
+) -> np.ndarray | None:
+    """Return the words of `ProgramFields` for a sweep; None if it has to leave the derivative to Python.
+
+    Parameters
+    ----------
+    pullback, kinds
+        The derivative, and the classes of what the entry keeps.
+    given : sequence of bool
+        Which results have cotangents.
+    offsets : sequence of int
+        Where the cotangents of results begin; empty if there is one result.
+    other : numpy.ndarray, optional
+        The words for other results that are given.
+    """
     run, vjp, arity = pullback.run, pullback.vjp, len(kinds)
     code, layouts = run.code, [vjp.layouts[number] for number in vjp.inputs[:arity]]
     operands = [place for place, is_wanted in enumerate(pullback.wanted) if is_wanted]
@@ -120,10 +159,13 @@ def words_of(pullback: Pullback, kinds: Sequence[type]) -> np.ndarray | None:
         name, flat = dtype_name(layout.dtype), contiguous_layout((layout.size,), layout.dtype)
         step = identity_step(flat.shape, ((CT, 0), name, flat.strides), flat)
         rows.append([place, buffer_class(layout.nbytes), step.kernel(), pieces.add(list(map(int, step.geometry)))])
-    scratch = -(-WORD * (arity + 1 + 2 * len(rows)) // ALIGNMENT) * ALIGNMENT
+    inputs += [[place << 2 | CT, 0] for place in itertools.compress(offsets or [0], given)]
+    scratch = -(-WORD * (len(inputs) + 2 * len(rows)) // ALIGNMENT) * ALIGNMENT
     memory = buffer_class(ALIGNMENT + scratch + code.scratch_bytes)
+    bits = sum(own << place for place, own in enumerate(given if offsets else ()))
     words = [
-        code.address(), arity + 1, pieces.table([*inputs, [CT, 0]]), len(rows), pieces.table(rows), scratch, memory,
+        0 if other is None else other.ctypes.data, bits, len(offsets), pieces.add(offsets), code.address(),
+        len(inputs), pieces.table(inputs), len(rows), pieces.table(rows), scratch, memory,
         max(memory, *[row[1] for row in rows]),
     ]  # fmt: skip
     pieces.words[: len(words)] = words
@@ -145,21 +187,25 @@ def _attached(data: Any, layout: Layout, parent: Any) -> Tensor:
     return tensor
 
 
-def _rule(ct: Tensor, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> tuple[Any, ...]:
+def _rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> tuple[Any, ...]:
     node, is_recorded = entry
     rule: CallRule = node[PLAN_OBJECT].attrs["rule"]
-    return rule(ct, node, is_recorded)
+    return rule(ct if ct.__class__ is tuple else (ct,), node, is_recorded)
 
 
+_rule.takes_none = True  # type: ignore[attr-defined]  # see `tapegrad.ops.table.rules`
+_NODE: Final = "CompiledFunctionBackward"
 _op: Final = Op(
-    name="compiled_function", operands=("*inputs",), forward=identity, vjp=_rule, family="function",
-    node_name="CompiledFunctionBackward",
-)  # fmt: skip
+    name="compiled_function", operands=("*inputs",), forward=identity, vjp=_rule, family="function", node_name=_NODE
+)
 del op_table[_op.name]  # nobody calls it: it is not listed, sampled or documented
+_op_of_parts: Final = renamed(part_of_results, part_of_results.name, _NODE)
+# No group serves them: what belongs to a group has no cotangent of its own, and rules ask which parts have one.
+vars(_op_of_parts)["step"] = lambda plan, operand: part_of_results.step(plan, operand)._replace(elements=0)
 
 
-def plan_of_calls(program: Program, inputs: Sequence[Input]) -> Plan | None:
-    """Return the plan of calls with such inputs; None where a call has several results, or is not recorded.
+def plans_of_calls(program: Program, inputs: Sequence[Input]) -> tuple[Plan | None, dict[int, Plan]]:
+    """Return the plan of calls with such inputs, and those of several results, by their numbers.
 
     Parameters
     ----------
@@ -168,10 +214,23 @@ def plan_of_calls(program: Program, inputs: Sequence[Input]) -> Plan | None:
         Their layouts are tracked where a gradient is wanted.
     """
     wanted = tuple([own.layout.requires_grad for own in inputs])
-    if len(program.outputs) != 1 or True not in wanted or program.run.fixed(wanted):
-        return None
+    fixed = program.run.fixed(wanted)
+    smooth = [place for place in range(len(program.outputs)) if place not in fixed]
+    if True not in wanted or not smooth:
+        return None, {}
     kinds = [np.ndarray if issubclass(own.kind, Tensor) else own.kind for own in inputs]
-    result = of_output(program.layouts[program.outputs[0]])
     names = tuple([f"input{number}" for number in range(len(inputs))])
     layouts = tuple([own.layout for own in inputs])
-    return Plan(_op, layouts, {"rule": CallRule(program, kinds, wanted)}, identity, result, names)
+    results = {place: of_output(program.layouts[program.outputs[place]]) for place in smooth}
+    attrs: dict[str, Any] = {}
+    if len(program.outputs) == 1:
+        attrs["rule"] = CallRule(program, kinds, wanted, {0: 0})
+        return Plan(_op, layouts, attrs, identity, results[0], names), {}
+    plan = plan_of_several(_op, layouts, attrs, identity, results, names)
+    offsets = {place: offset for place, (_, offset) in parts_of(plan).items()}
+    attrs["rule"] = CallRule(program, kinds, wanted, offsets)
+    parts = {}
+    for place, offset in offsets.items():
+        own = {"number_of_result": place, "offset": offset}
+        parts[place] = Plan(_op_of_parts, (plan.result,), own, identity, results[place])
+    return plan, parts

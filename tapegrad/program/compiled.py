@@ -15,18 +15,18 @@ from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.pass_modes import is_strong_zero
-from tapegrad.program.call_entries import plan_of_calls
+from tapegrad.program.call_entries import plans_of_calls
 from tapegrad.program.effects import Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
 from tapegrad.program.functional import Functional
 from tapegrad.program.given import Given
 from tapegrad.program.integers import Integers, NotAnInputError
 from tapegrad.program.limits import limited
+from tapegrad.program.marked_calls import MarkedCall, is_marking, marked
 from tapegrad.program.names import Names
 from tapegrad.program.numpy_random import noticed_draws
 from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
-from tapegrad.program.recorded_calls import MarkedCall, RecordedCall, is_marking, marked
 from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import trace
@@ -73,7 +73,6 @@ class Compiled:
         _dispatches.update((self._dispatch, self._marked.dispatch))
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._integers = Integers(getattr(function, "__name__", "the function"))
-        self._recorded: list[RecordedCall] = []
         self._transformed: dict[Any, Compiled] = {}
         self._refused: list[Runner] = []  # for `explain`
 
@@ -110,11 +109,9 @@ class Compiled:
             args, kwargs = given.read().with_tensors() if given.has_arrays else (args, kwargs)
             return self.function(*args, **kwargs)
         is_marked, is_strong = is_marking(), is_strong_zero()
-        others = [self._marked] if is_marked else self._recorded if modes.is_grad_enabled() else ()
-        for other in () if is_strong else others:
-            served = other(args, kwargs)
-            if served is not None:
-                return served[0]
+        served = self._marked(args, kwargs) if is_marked and not is_strong else None
+        if served is not None:
+            return served[0]
         given = Given(args, kwargs).read()
         if is_strong:  # passes in that mode, here and later, look for operations
             return self._called_itself(given)
@@ -201,31 +198,27 @@ class Compiled:
             arguments, keywords = rebuild(given.tree, filled)
             first = len(arguments) + len(keywords)
             captured, changes = prepared(version.outside, version.program, len(kinds), first, is_recorded=is_recorded)
-            plan = None
+            plan, parts = None, {}
             if is_recorded:
                 inputs = [own for own in filled if isinstance(own, Input)]
                 inputs += [Input(type(own), layout) for own, layout in captured]
-                plan = plan_of_calls(version.program, inputs)
+                plan, parts = plans_of_calls(version.program, inputs)
             try:
                 variant = version.run.variant(
                     arguments,
                     keywords=keywords,
-                    result=None if is_recorded and plan is None else rebuild(version.tree, result),
+                    result=rebuild(version.tree, result),
                     captured=captured,
                     changes=changes,
-                    as_tensors=is_recorded or not given.has_arrays,
+                    as_tensors=not given.has_arrays,
                     plan=plan,
+                    parts=parts,
                 )
             except TypeError:  # a container that compiled code does not know
                 return
             version.variants[is_recorded, *kinds] = variant
-            if is_recorded and plan is None:
-                call = RecordedCall(version, variant, given.places, given.has_arrays)
-                _dispatches.add(call.dispatch)
-                self._recorded = [call, *self._recorded[: LIMIT - 1]]
-        if not is_recorded or variant.plan is not None:
-            others = [own for own in self._dispatch.variants if own is not variant]
-            self._dispatch.variants = self._marked.dispatch.variants = (variant, *others[: LIMIT - 1])
+        others = [own for own in self._dispatch.variants if own is not variant]
+        self._dispatch.variants = self._marked.dispatch.variants = (variant, *others[: LIMIT - 1])
 
     def _called_itself(self, given: Given) -> Any:
         """Call the function, with tensors as in a trace."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.compiler.intrinsics import call
+from tapegrad.compiler.intrinsics import call, stack
 from tapegrad.program.templates import CONSTANT, DICT, LIST, OUTPUT
 from tapegrad.program.variants import BuildFields, DispatchFields, OutputFields, VariantFields
 from tapegrad.recording.native import C_INT, decref, incref, integer, new_list, new_object, vectorcall
@@ -68,12 +68,21 @@ def finish_outputs(
     operands: Array[Object],
 ) -> int:
     """Make numbers scalars, and tensors of what shall be one; return 0, and drop all, if Python raised."""
-    runtime, count = dispatch.runtime, variant.n_outputs
+    runtime, count, whole = dispatch.runtime, variant.n_outputs, Array[Object](stack(8))
+    whole[0] = Object(0)
+    if variant.plan != 0 and count != 1:
+        incref(runtime.none)
+        whole[0] = recorded(runtime, variant.plan, runtime.none, operands, 2 * variant.n_inputs)
+        if whole[0] == 0:
+            drop(outputs, count)
+            return 0
     for number in range(count):
         wanted, out = variant.outputs[number], outputs[number]
         if out == 0:
             out = Object(call(dispatch.new_scalar, addresses[number], wanted.dtype, 0))
-        if out != 0 and variant.plan != 0:
+        if out != 0 and wanted.plan != 0:
+            out = recorded(runtime, wanted.plan, out, whole, 1)
+        elif out != 0 and variant.plan != 0 and count == 1:
             out = recorded(runtime, variant.plan, out, operands, 2 * variant.n_inputs)
         elif out != 0 and wanted.layout != 0:
             incref(wanted.layout)
@@ -82,7 +91,9 @@ def finish_outputs(
         outputs[number] = out
         if out == 0:
             drop(outputs, count)
+            drop(whole, 1)
             return 0
+    drop(whole, 1)
     return 1
 
 

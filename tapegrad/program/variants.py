@@ -69,6 +69,7 @@ class OutputFields(Struct):
     large: Array[Object]  # the arguments of `tapegrad.runtime.pool.empty`; 0 if the array is small
     offset: int  # of a number in the memory of a call
     layout: LayoutObject  # 0 if it does not become a tensor
+    plan: PlanObject  # of the entry of this result among several; else 0
 
 
 class BuildFields(Struct):
@@ -199,8 +200,10 @@ class Variant:
     changes : Changes, optional
         What a call changes. Outputs that become gradients are tensors.
     plan : Plan, optional
-        Of the entry by which a call is recorded, whose operands are all inputs, and what it keeps is their data. There
-        is one output, which becomes a tensor.
+        Of the entry by which a call is recorded, whose operands are all inputs, and what it keeps is their data. An
+        only output is its result.
+    parts : mapping of int to Plan
+        Of the entries of its results, by the numbers of outputs, if there are several.
     is_long : bool
         Whether other threads of Python may run meanwhile. To let them takes 30 ns.
     stages : sequence of int
@@ -219,7 +222,7 @@ class Variant:
         If a container is of another kind.
     """
 
-    __slots__ = ("data", "held", "plan")
+    __slots__ = ("data", "held")
     data: np.ndarray  # `VariantFields`
     held: tuple[Any, ...]
 
@@ -237,6 +240,7 @@ class Variant:
         as_tensors: bool = False,
         changes: Changes | None = None,
         plan: Plan | None = None,
+        parts: Mapping[int, Plan] = {},  # nobody writes to it
         is_long: bool = False,
         stages: Sequence[int] = (),
         stops: Sequence[np.ndarray] | None = None,
@@ -250,7 +254,8 @@ class Variant:
         offset, rows = WORD * len(outcomes), []
         gradients = {number for _, number in changes.grads} if changes is not None else ()
         for number, layout in enumerate(outputs):
-            rows.append(output(pieces, layout, offset, as_tensors or number in gradients))
+            row = output(pieces, layout, offset, as_tensors or number in gradients)
+            rows.append([*row, pieces.hold(parts[number]) if number in parts else 0])
             offset += 0 if layout.ndim else max(-(-layout.nbytes // WORD) * WORD, WORD)
         start = -(-offset // _ALIGNMENT) * _ALIGNMENT
         operands = 2 * len(read.inputs) if plan is not None else 0
@@ -286,7 +291,7 @@ class Variant:
         }
         for name, word in fields.items():
             pieces.words[VariantFields.word(name)] = word
-        self.data, self.held, self.plan = pieces.placed(), (*pieces.held, stops), plan
+        self.data, self.held = pieces.placed(), (*pieces.held, stops)
 
 
 class Dispatch:

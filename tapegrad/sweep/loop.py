@@ -13,7 +13,7 @@ from tapegrad.recording.steps import ALIAS, IN_PARTS
 from tapegrad.runtime.objects import List, NDArray, Object
 from tapegrad.runtime.structs import Array
 from tapegrad.sweep.kernel_calls import change, donate, give_back, run_call, run_fused
-from tapegrad.sweep.program_calls import has_program, run_program
+from tapegrad.sweep.program_calls import program_of, run_program
 from tapegrad.sweep.workspace import (
     BORROWED,
     CAPTURED,
@@ -82,11 +82,15 @@ def go_back(state: State) -> int:
             state.position = position
             state.operand = 0
             state.is_hooked = 1 if slot.stop or ct & CAPTURED else 0
-            if state.is_hooked or has_program(state, plan) == 0:
+            if state.is_hooked:
                 return STOPPED
-            edge = edges.at(starts[position])
-            if ct & WRITTEN and run_program(state, slot.node.items, plan.program, ct & ~FLAG_BITS, cts, edge) == 0:
-                return MEMORY
+            if ct & WRITTEN:
+                program = program_of(state, plan, position, entry_id)
+                if program == 0:
+                    return STOPPED
+                edge = edges.at(starts[position])
+                if run_program(state, slot.node.items, program, ct & ~FLAG_BITS, cts, edge) == 0:
+                    return MEMORY
         if plan.elements != 0 and first == 0 and state.no_group_at != position:
             return pause(state, LARGE, position, 0)
         if ct & WRITTEN:

@@ -19,8 +19,10 @@ def find_inputs(program: ProgramFields, ct: int, items: Array[Object], addresses
     """Write the addresses of inputs."""
     for number in range(program.n_inputs):
         wanted = program.inputs[number]
-        address, value = ct, items[wanted.source >> 2]
+        place = wanted.source >> 2
+        address = ct + place
         if wanted.source & 3 != CT:
+            value = items[place]
             address = Scalar(value).value if value.type == wanted.scalar else NDArray(value).data
         addresses[number] = address
 
@@ -80,9 +82,34 @@ def add_copies(state: State, program: ProgramFields, copies: Array[int], edge: A
             give_back(state, output.size_class, FreeBuffer(copy))
 
 
-def has_program(state: State, plan: PlanFields) -> int:
-    """Whether a plan has a program, which needs no memory of a size that is new in this pass."""
-    return 1 if plan.program != 0 and plan.program.last_class < state.n_classes else 0
+def given_results(state: State, position: int, entry_id: int, n_results: int, offsets: Array[int]) -> int:
+    """Return a bit for each result of the entry at a position that has a cotangent.
+
+    Each result has an entry of its own, which was visited before: the cotangent of all does not tell zeros from none.
+    """
+    order, starts, edges, slots, cts = state.order, state.starts, state.edges, state.slots, state.cts
+    given, left = 0, state.uses[entry_id]
+    while left > 0 and position > 0:
+        position -= 1
+        other = order[position]
+        if other >= 0 and slots[other].plan.arity == 1 and edges[starts[position]] == entry_id:
+            left -= 1
+            for number in range(n_results):
+                if offsets[number] == slots[other].plan.calls[0].offset and cts[other] & WRITTEN:
+                    given |= 1 << number
+    return given
+
+
+def program_of(state: State, plan: PlanFields, position: int, entry_id: int) -> ProgramFields:
+    """Return the program of the entry at a position; 0 if there is none, or it needs memory of new sizes."""
+    program = plan.program
+    if program != 0 and program.n_results != 0:
+        given = given_results(state, position, entry_id, program.n_results, program.results)
+        while program != 0 and program.given != given:
+            program = program.next
+    if program != 0 and program.last_class >= state.n_classes:
+        program = ProgramFields(0)
+    return program
 
 
 def run_program(

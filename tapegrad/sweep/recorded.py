@@ -22,7 +22,6 @@ from tapegrad.ops.table.rules import ELEMENTWISE, cotangents, fit, rule_calls
 from tapegrad.pass_modes import calls_rules, checks, is_anomaly_enabled, is_strong_zero
 from tapegrad.recording.native import Lazy, add, decref, incref, load, new_integer, vectorcall
 from tapegrad.recording.objects import Runtime, with_runtime
-from tapegrad.recording.plan import Plan
 from tapegrad.recording.rule_calls import RuleCall, call_rule
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct
@@ -285,7 +284,7 @@ def _brought(
     wanted = [
         operand for operand, entry_id in enumerate(ids) if entry_id >= 0 and arrays[ws.CTS_AT][entry_id] != UNWANTED
     ]
-    values = rules(node, wanted, _all_parts(plan, ct, rows) if isinstance(ct, dict) else ct)
+    values = rules(node, wanted, _all_parts(node, ct, rows) if isinstance(ct, dict) else ct)
     for operand, value in values:
         _add(cts, ids[operand], value)
     return values
@@ -319,12 +318,19 @@ def _add(cts: Any, key: int, value: Tensor) -> None:
     cts[key] = value if before is None else xp.add(before, value)
 
 
-def _all_parts(plan: Plan, cts: dict[int, Tensor], rows: tuple[int, ...]) -> tuple[Tensor, ...]:
-    """Return the cotangents of several results; zeros for a result without. `rows` stand in front of each shape."""
+def _all_parts(node: TapeNode, cts: dict[int, Tensor], rows: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return the cotangents of several results; zeros for a result without, or None if the rule takes it.
+
+    `rows` stand in front of each shape.
+    """
+    plan = node[PLAN_OBJECT]
+    takes_none = hasattr(plan.op.vjp, "takes_none") and not rows and node_hooks(node) is None
     return tuple(
-        cts[number] if number in cts else from_array(np.zeros((*rows, *layout.shape), layout.dtype))
+        cts[number] if number in cts
+        else None if takes_none
+        else from_array(np.zeros((*rows, *layout.shape), layout.dtype))
         for number, (layout, _) in parts_of(plan).items()
-    )
+    )  # fmt: skip
 
 
 def _load_walk() -> Callable[..., None]:

@@ -35,10 +35,11 @@ from tapegrad.recording.objects import (
 from tapegrad.recording.rule_calls import RuleCall, call_rule
 from tapegrad.runtime.objects import ALIGNED, C_CONTIGUOUS, WRITEABLE, List, NDArray, Object, Tuple, numpy_function
 from tapegrad.runtime.structs import Array, Struct
+from tapegrad.sweep.program_calls import given_results
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, State
 from tapegrad.tape.entries import PLAN_OBJECT
 
-IS_SIMPLE, SERVES_ALL, CALLS, RESULTS = range(4)  # fields of `tapegrad.ops.table.rules.RuleCalls`
+IS_SIMPLE, SERVES_ALL, CALLS, RESULTS, TAKES_NONE = range(5)  # fields of `tapegrad.ops.table.rules.RuleCalls`
 USABLE: Final = ALIGNED | WRITEABLE | C_CONTIGUOUS
 
 
@@ -91,16 +92,33 @@ def cotangent_at(functions: Functions, layout: LayoutObject, address: int) -> Te
     return new_tensor(functions.runtime, array, layout, functions.runtime.none)
 
 
-def cotangents_at(functions: Functions, results: Tuple, address: int) -> Object:
-    """Return the cotangent of an entry as a tensor, or those of several results as a tuple; 0 if Python raised."""
+def given_at(functions: Functions, state: State, calls: Tuple) -> int:
+    """Return a bit for each result of the entry at which the sweep stands whose cotangent its rule is to get."""
+    results = Tuple(calls.items[RESULTS])
+    if calls.items[TAKES_NONE] == functions.runtime.false or results.length == 1:
+        return -1
+    offsets = Array[int](stack(512))
+    for number in range(results.length):
+        offsets[number] = integer(Tuple(results.items[number]).items[1])
+    return given_results(state, state.position, state.order[state.position], results.length, offsets)
+
+
+def cotangents_at(functions: Functions, results: Tuple, address: int, given: int) -> Object:
+    """Return the cotangent of an entry as a tensor, or those of several results as a tuple; 0 if Python raised.
+
+    None stands for one that is not among the `given` ones.
+    """
     if results.length == 1:
         return cotangent_at(functions, LayoutObject(Tuple(results.items[0]).items[0]), address)
     cts = Tuple(new_object(functions.runtime.tuple_type, results.length))
     if cts == 0:
         return cts
     for number in range(results.length):
-        result = Tuple(results.items[number])
-        ct = cotangent_at(functions, LayoutObject(result.items[0]), address + integer(result.items[1]))
+        result, ct = Tuple(results.items[number]), Object(functions.runtime.none)
+        if given >> number & 1:
+            ct = Object(cotangent_at(functions, LayoutObject(result.items[0]), address + integer(result.items[1])))
+        else:
+            incref(ct)
         if ct == 0:
             decref(cts)
             return ct
@@ -270,7 +288,8 @@ def run_rules(self: NDArray, args: Array[Object], nargs: int) -> Object:
         incref(calls)  # another thread may describe them too
         incref(node)
         rules, done = Tuple(calls.items[CALLS]), 0
-        ct = cotangents_at(functions, Tuple(calls.items[RESULTS]), address & ~FLAG_BITS)
+        given = given_at(functions, state, calls)
+        ct = cotangents_at(functions, Tuple(calls.items[RESULTS]), address & ~FLAG_BITS, given)
         if ct != 0:
             if calls.items[SERVES_ALL] == runtime.true:
                 rule = RuleCall(NDArray(rules.items[0]).data)

@@ -55,8 +55,15 @@ class ProgramOutput(Struct):
 
 
 class ProgramFields(Struct):
-    """The machine code of a program that computes the cotangents of all operands at once."""
+    """The machine code of a program that computes the cotangents of all operands at once.
 
+    An entry of several results has such a program for each set of results that have cotangents.
+    """
+
+    next: ProgramFields  # that of another set, or 0
+    given: int  # a bit for each result that has a cotangent; 0 if there is one result
+    n_results: int  # 0 if there is one
+    results: Array[int]  # where the cotangent of each begins in that of the entry, in bytes
     code: int
     n_inputs: int
     inputs: Table[ProgramInput]

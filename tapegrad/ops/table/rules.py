@@ -63,6 +63,8 @@ class RuleCalls(NamedTuple):
         The words of a `RuleCall` for each operand that wants a gradient, or of the one that serves all.
     results : tuple of (Layout, int)
         Of each floating result: the layout of its cotangent, and where in the entry's cotangent it begins, in bytes.
+    takes_none : bool
+        Whether the rule takes None, and no zeros, for results that have no cotangent: it has an attribute `takes_none`.
     held : list
         Objects whose addresses are in the words.
     """
@@ -71,6 +73,7 @@ class RuleCalls(NamedTuple):
     serves_all: bool
     calls: tuple[np.ndarray | None, ...]
     results: tuple[tuple[Layout, int], ...]
+    takes_none: bool
     held: list[Any]
 
 
@@ -160,10 +163,11 @@ def _described(plan: Plan) -> RuleCalls:
         [(contiguous_layout(part.shape, part.dtype), offset) for part, offset in parts.values() or [(plan.result, 0)]]
     )
     if serves_all:
-        return RuleCalls(False, True, (_call(plan, 0, held),), results, held)
+        takes_none = hasattr(plan.op.vjp, "takes_none")
+        return RuleCalls(False, True, (_call(plan, 0, held),), results, takes_none, held)
     is_simple = not is_part(plan) and not parts
     calls = tuple([_call(plan, operand, held) if plan.wants(operand) else None for operand in range(plan.arity)])
-    return RuleCalls(is_simple, False, calls, results, held)
+    return RuleCalls(is_simple, False, calls, results, False, held)
 
 
 def _call(plan: Plan, operand: int, held: list[Any]) -> np.ndarray:
