@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.kernels.elementwise import identity_step
+from tapegrad.kernels.elementwise import identity_part_step, identity_step
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op, op_table
@@ -201,7 +201,7 @@ _op: Final = Op(
 del op_table[_op.name]  # nobody calls it: it is not listed, sampled or documented
 _op_of_parts: Final = renamed(part_of_results, part_of_results.name, _NODE)
 # No group serves them: what belongs to a group has no cotangent of its own, and rules ask which parts have one.
-vars(_op_of_parts)["step"] = lambda plan, operand: part_of_results.step(plan, operand)._replace(elements=0)
+vars(_op_of_parts)["step"] = lambda plan, _: identity_part_step(plan, plan.attrs["offset"])._replace(elements=0)
 
 
 def plans_of_calls(program: Program, inputs: Sequence[Input]) -> tuple[Plan | None, dict[int, Plan]]:

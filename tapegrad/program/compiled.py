@@ -198,11 +198,9 @@ class Compiled:
             arguments, keywords = rebuild(given.tree, filled)
             first = len(arguments) + len(keywords)
             captured, changes = prepared(version.outside, version.program, len(kinds), first, is_recorded=is_recorded)
-            plan, parts = None, {}
-            if is_recorded:
-                inputs = [own for own in filled if isinstance(own, Input)]
-                inputs += [Input(type(own), layout) for own, layout in captured]
-                plan, parts = plans_of_calls(version.program, inputs)
+            inputs = [own for own in filled if isinstance(own, Input)]
+            inputs += [Input(type(own), layout) for own, layout in captured]
+            plan, parts = plans_of_calls(version.program, inputs) if is_recorded else (None, {})
             try:
                 variant = version.run.variant(
                     arguments,
