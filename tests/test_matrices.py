@@ -386,15 +386,15 @@ def test_distances_in_blocks_of_points(shapes: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("last", [(64,), (64, 48), (64, 1)])
 @pytest.mark.parametrize("batch", [(20, 16), (3, 4, 50), (5, 0), (300, 1), (3, 100, 2)])
 def test_large_products_of_matrices_and_one_matrix(batch: tuple[int, ...], last: tuple[int, ...], dtype: str) -> None:
-    """Of few rows they are one product of all, into memory of the pool; others are NumPy's."""
+    """Of few rows, or by a transposed matrix, they are one product of all, into memory of the pool."""
     rng = np.random.default_rng(0)
-    y = rng.normal(size=last).astype(dtype)
-    for turned in (False, True):
+    for turned, order in ((False, "C"), (True, "C"), (False, "F"), (True, "F")):
+        y = np.asarray(rng.normal(size=last).astype(dtype), order=order)  # type: ignore[call-overload]
         x = rng.normal(size=(*batch[:-1], 64, batch[-1]) if turned else (*batch, 64)).astype(dtype)
         given = tg.tensor(x, requires_grad=True)
         own, array = (given.mT, np.swapaxes(x, -1, -2)) if turned else (given, x)
         for _ in range(3):
-            out = own @ tg.tensor(y)
+            out = own @ tg.from_numpy(y)
             assert (out.shape, out.dtype) == ((*batch, *last[1:]), np.dtype(dtype))
             np.testing.assert_allclose(
                 out.detach().numpy(), array @ y, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-5

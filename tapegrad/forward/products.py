@@ -111,7 +111,9 @@ def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Calla
     batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
     whole = (*batch, a.shape[-2], b.shape[-1])
     if math.prod(whole) * a.shape[-1] > _SMALL:
-        return _of_rows if x.ndim > 2 and y.ndim <= 2 and x.contiguous and x.shape[-2] <= _FEW else np.matmul
+        # A matrix that is transposed, as weights of layers are, BLAS would copy for each matrix of the batch.
+        is_for_rows = x.shape[-2:-1] <= (_FEW,) or (y.ndim == 2 and y.strides[0] < y.strides[1])
+        return _of_rows if x.ndim > 2 and y.ndim <= 2 and x.contiguous and is_for_rows else np.matmul
     shape = (*batch, *(whole[-2:-1] if x.ndim > 1 else ()), *(whole[-1:] if y.ndim > 1 else ()))
     step = _gemm_step(a, b, _in_order(whole, x.dtype.itemsize), batch, x.dtype, [(ARRAY, 0), (ARRAY, 1)])
     if step is None:
@@ -120,7 +122,7 @@ def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Calla
 
 
 def _of_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the product of matrices of few rows and a matrix or vector: one of all rows."""
+    """Return the product of matrices and a matrix or vector: one of all rows."""
     width, *columns = y.shape
     out = pool.empty((*x.shape[:-1], *columns), x.dtype)
     np.matmul(x.reshape(-1, width), y, out=out.reshape(-1, *columns))

@@ -36,7 +36,7 @@ _call: Final = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)  # it releases the GIL
 _NONE: Final = np.empty(0)
 # BLAS is faster with the transposed matrix of a state, from so many steps and up to so many numbers that a copy pays.
 _MANY_STEPS: Final = 8
-_FEW_NUMBERS: Final = 1 << 15
+_FEW_NUMBERS: Final = 1 << 16
 
 
 def has_steps(x: Tensor) -> bool:
