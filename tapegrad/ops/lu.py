@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -53,18 +54,22 @@ _parts = return_type(LU, "linalg_lu")
 
 def _forward(x: Any, pivot: bool, check_errors: bool) -> Any:
     m, n = x.shape[-2:]
-    flat = as_list(x)
-    factors = np.empty(flat.shape, x.dtype)
-    pivots, info = np.empty((len(flat), min(m, n)), np.int32), np.zeros(len(flat), np.int32)
     getrf = routine("getrf", x.dtype) if pivot else _without_pivots
-    for place, own in enumerate(flat if x.size else ()):
-        factors[place], pivots[place], info[place] = getrf(own)
+    if x.ndim == 2 and x.size:
+        factors, pivots, number = getrf(x)
+        factors, info = np.ascontiguousarray(factors), np.array(number, np.int32)
+    else:
+        flat = as_list(x)
+        factors = np.empty(flat.shape, x.dtype)
+        pivots, info = np.empty((len(flat), min(m, n)), np.int32), np.zeros(len(flat), np.int32)
+        for place, own in enumerate(flat if x.size else ()):
+            factors[place], pivots[place], info[place] = getrf(own)
     if check_errors and info.any():
         raise LinAlgError(
             f"torch.linalg.lu_factor_ex: U[{info.max()},{info.max()}] is zero and using it on lu_solve would result in "
             "a division by zero"
         )
-    pivots += 1
+    pivots = (pivots + 1).astype(np.int32, copy=False)
     return factors.reshape(x.shape), pivots.reshape(*x.shape[:-2], min(m, n)), info.reshape(x.shape[:-2])
 
 
@@ -89,15 +94,14 @@ def factors_of(packed: Any) -> tuple[Any, Any]:
 
 def _orders(pivots: Any, n: int, inverse: bool) -> np.ndarray:
     """Return for each matrix which row of A each row of L U is, or the inverse, for pivots that count from 1."""
-    flat = as_list(pivots[..., None])[..., 0].tolist()
-    out = np.empty((len(flat), n), np.int64)
-    for place, own in enumerate(flat):
+    orders = []
+    for own in pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1]).tolist():
         order = list(range(n))
         for row, other in enumerate(own):
             other = (other - 1) % n  # machine code computes with numbers of no row before their guard is looked at
             order[row], order[other] = order[other], order[row]
-        out[place] = order
-    out = out.reshape(*pivots.shape[:-1], n)
+        orders.append(order)
+    out = np.array(orders, np.int64).reshape(*pivots.shape[:-1], n)
     return np.argsort(out, -1) if inverse else out
 
 
@@ -131,7 +135,10 @@ def _rows(pivots: Tensor, n: int, inverse: bool = False) -> Any:
 
 def permutations(pivots: Tensor, n: int, dtype: Any) -> Tensor:
     """Return the permutation matrices P of A = P L U."""
-    found: Tensor = xp.cast(xp.unsqueeze(_rows(pivots, n), -2) == np.arange(n)[:, None], dtype)
+    rows = _rows(pivots, n)
+    if isinstance(rows, np.ndarray):
+        return from_array(np.ascontiguousarray(identity(n, dtype)[rows].swapaxes(-1, -2)))
+    found: Tensor = xp.cast(xp.unsqueeze(rows, -2) == np.arange(n)[:, None], dtype)
     return found
 
 
