@@ -51,8 +51,8 @@ INFERENCE_FLAG: Final = (
 )
 NUMPY_OF_GRAD: Final = (
     "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. To join tensors, np.stack "
-    "and np.concatenate are recorded. SciPy's functions in Python, e.g. scipy.special.softmax, convert to arrays: call "
-    "tapegrad's."
+    "and np.concatenate are recorded (np.array and np.r_ are not), to fill, np.full_like is (np.full is not). SciPy's "
+    "functions in Python, e.g. scipy.special.softmax, convert to arrays: call tapegrad's."
 )
 NUMBER_OF_GRAD: Final = (
     "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "

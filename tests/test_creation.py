@@ -143,3 +143,17 @@ def test_a_new_default_dtype_holds_for_operations_done_before():
         tg.set_default_dtype(dtype)
         results.append((x * 2.5).dtype.name + " " + tg.exp(x).dtype.name)
     assert results == ["float64 float64", "float32 float32", "float64 float64"]
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda T, x: T.bernoulli(x), lambda T, x: T.poisson(x), lambda T, x: T.normal(x, 1.0),
+             lambda T, x: T.normal(0.0, x), lambda T, x: T.normal(x, x)],
+)  # fmt: skip
+def test_random_numbers_have_no_slope(T, draw):
+    x = T.full((3,), 0.5, requires_grad=True)
+    y = draw(T, x)
+    assert y.requires_grad
+    assert T.autograd.grad((y * y).sum(), x)[0].tolist() == [0.0] * 3
+    with T.no_grad():
+        assert not draw(T, x).requires_grad
+    assert not draw(T, x.detach()).requires_grad

@@ -11,7 +11,7 @@ from tapegrad.devices import DeviceLike
 from tapegrad.dtypes import TORCH_NAMES, DTypeLike
 from tapegrad.ops.creation import made
 from tapegrad.ops.generators import Generator, drawn, numpy_generator
-from tapegrad.ops.random import randint
+from tapegrad.ops.random import randint, with_no_slope
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table, xp
 from tapegrad.ops.table.public import public
@@ -156,7 +156,7 @@ def poisson(input: Any, generator: Generator | None = None) -> Tensor:
     rates = np.asarray(x._data)
     if not np.all(rates >= 0):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative; see poisson()")
-    return _drawn_counts(_poisson, generator, x)
+    return with_no_slope(_drawn_counts(_poisson, generator, x), x)
 
 
 @public()

@@ -21,6 +21,14 @@ from tapegrad.ops.table.structural import integer
 from tapegrad.tensor import Tensor
 
 
+def with_no_slope(numbers: Tensor, *of: Any) -> Tensor:
+    """Return random numbers as results of what they were drawn with, which gets a gradient of 0, as in PyTorch."""
+    for value in of:
+        if isinstance(value, Tensor) and value.requires_grad:
+            numbers = xp.where(np.array(True), numbers, value)
+    return numbers
+
+
 def _uniform(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     if dtype.kind == "c":
         part = np.dtype(f"f{dtype.itemsize // 2}")
@@ -202,7 +210,7 @@ def normal(
     Parameters
     ----------
     mean, std : Tensor, array or float
-        Broadcast together. They are not differentiated: write ``mean + std * randn_like(mean)`` for that.
+        Broadcast together. Their gradient is 0: for another one write ``mean + std * randn_like(mean)`` for that.
     size : tuple of int, optional
         By default the broadcast shape of `mean` and `std`.
 
@@ -222,13 +230,15 @@ def normal(
     arrays = [np.asarray(value._looked_at() if isinstance(value, Tensor) else value) for value in (mean, std)]
     if np.any(arrays[1] < 0):
         raise RuntimeError(f"normal expects std >= 0.0, but found std {arrays[1].min()}")
+    is_converted = size is not None or dtype is not None
     shape = np.broadcast_shapes(*(a.shape for a in arrays)) if size is None else shape_of("normal", (size,))
     if dtype is None and any(isinstance(value, (Tensor, np.ndarray)) for value in (mean, std)):
         dtype = np.result_type(*(v.dtype for v in (mean, std) if isinstance(v, (Tensor, np.ndarray))))
     kind = dtype_or_default(dtype)
-    return drawn_by(
+    numbers = drawn_by(
         generator, lambda rng: (arrays[0] + arrays[1] * _gaussian(rng, shape, kind)).astype(kind), requires_grad, device
     )
+    return numbers if is_converted else with_no_slope(numbers, mean, std)
 
 
 def _normal_of_tensors(mean: Any, std: Any, size: Any, generator: Generator | None, dtype: DTypeLike | None) -> Tensor:
@@ -276,4 +286,5 @@ def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     chance = np.asarray(input._looked_at() if isinstance(input, Tensor) else input)
     if not np.all((chance >= 0) & (chance <= 1)):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true; bernoulli() takes probabilities")
-    return drawn_by(generator, lambda rng: (rng.random(chance.shape) < chance).astype(chance.dtype))
+    numbers = drawn_by(generator, lambda rng: (rng.random(chance.shape) < chance).astype(chance.dtype))
+    return with_no_slope(numbers, input)
