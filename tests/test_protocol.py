@@ -239,3 +239,16 @@ def test_what_python_asks_of_sequences(T: Any) -> None:
     assert reversed(x).tolist() == [3.0, 2.0, 1.0]
     assert reversed(T.tensor(2.0)).tolist() == 2.0
     assert (2 in x, 5.0 in x, T.tensor(3.0) in x) == (True, False, True)
+
+
+def test_functions_that_change_nothing_return_their_argument(T: Any) -> None:
+    x, y = T.tensor([1.0, 2.0], requires_grad=True), T.ones(2, 3)
+    for _ in range(2):
+        assert x.flatten() is x
+        assert T.flatten(y, 1) is y
+        first, second = T.broadcast_tensors(x, T.tensor(1.0))
+        assert first is x
+        assert second.tolist() == [1.0, 1.0]
+        assert x.ravel() is not x
+        assert x.flatten().is_leaf
+    assert T.tensor(1.0).flatten().shape == (1,)

@@ -51,7 +51,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     shape: Shape = ()
     for one in own:
         shape = broadcast_shape(shape, one.shape)
-    return tuple([expand(one, shape) for one in own])
+    return tuple([one if one.shape == shape else expand(one, shape) for one in own])
 
 
 def _meshgrid_of_numpy(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:

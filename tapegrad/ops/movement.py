@@ -245,7 +245,7 @@ def flatten(input: Tensor, start_dim: int | str = 0, end_dim: int = -1, order: s
     Returns
     -------
     Tensor
-        Of one dimension for an `input` without dimensions.
+        `input` itself if one dimension is joined; of one dimension for an `input` without dimensions.
 
     Raises
     ------
@@ -270,6 +270,8 @@ def flatten(input: Tensor, start_dim: int | str = 0, end_dim: int = -1, order: s
         raise RuntimeError(
             f"flatten() has invalid args: start_dim cannot come after end_dim; got {start_dim}, {end_dim}"
         )
+    if first == last and x.ndim:
+        return x
     middle = 1
     for length in x.shape[first : last + 1]:
         middle *= length
@@ -345,4 +347,4 @@ def ravel(input: Any, order: str = "C") -> Tensor:
     >>> tg.ravel(tg.zeros(2, 3)).shape
     (6,)
     """
-    return reshape(input, -1, order="F") if _is_fortran("ravel", order) else flatten(input)
+    return reshape(input, -1, order="F" if _is_fortran("ravel", order) else "C")
