@@ -13,6 +13,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.program.compiled import Compiled
+from tapegrad.program.derivative import CompiledFunction
 
 DATA = np.array([[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]])
 
@@ -408,3 +409,41 @@ def test_results_of_other_dtypes_and_in_large_arrays() -> None:
         slope = (2 * u).exp().cos() * (2 * u).exp() * 4 * x.detach() + 2 * v * x.detach().cos() + 1.0
         np.testing.assert_allclose(x.grad, slope, rtol=1e-6, atol=1e-6)  # of float32
         x.grad = None
+
+
+def test_recorded_passes_take_machine_code(by_python: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient of a compiled function, as one that a penalty looks at, is recorded as a call is."""
+    module, found, noted = net(), [], []
+    call = CompiledFunction.forward
+    monkeypatch.setattr(CompiledFunction, "forward", staticmethod(lambda *args: noted.append(True) or call(*args)))
+    model = tg.compile(module)
+    for function in (module, model):
+        module.zero_grad()
+        for turn in range(5):
+            x = tg.tensor(DATA * (turn + 1), requires_grad=True)
+            (slope,) = tg.autograd.grad(function(x).sum(), x, create_graph=True)
+            (slope.norm(dim=1) - 1.0).square().sum().backward()
+        found.append([None if own.grad is None else own.grad.numpy().copy() for own in module.parameters()])
+    assert len(noted) < 4
+    assert found[0][-1] is found[1][-1] is None
+    assert_same(found[1][:-1], found[0][:-1])
+    assert len(by_python) == 1
+
+
+def test_products_with_the_jacobian_of_a_compiled_function() -> None:
+    x, v = tg.tensor(DATA), tg.tensor(DATA * 2.0)
+
+    def own(x: Any) -> Any:
+        return x.sin() * x.sum(), x[0] ** 2
+
+    function = tg.compile(own)
+    for _ in range(3):
+        value, pull = tg.func.vjp(function, x)
+        expected, pull_own = tg.func.vjp(own, x)
+        assert_same(
+            [*value, *pull((v, v[0])), *pull((v * 2, v[1]))],
+            [*expected, *pull_own((v, v[0])), *pull_own((v * 2, v[1]))],
+        )
+        value, push = tg.func.linearize(function, x)
+        expected, push_own = tg.func.linearize(own, x)
+        assert_same([*value, *push(v), *push(x)], [*expected, *push_own(v), *push_own(x)])

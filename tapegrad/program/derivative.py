@@ -138,10 +138,9 @@ class Pullback:
         if run.code is None:
             return self._pull(*apart(tensors))
         given = [*tensors, *self.captured]
-        if not is_grad_enabled():
-            found = run.of_tensors(given)
-            if found is not None:
-                return found
+        found = run.of_tensors(given)
+        if found is not None:
+            return found
         try:
             outputs, values = differentiable(self.vjp, run, given)
         except Exception:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tapegrad.compiler.jit import JitError
+from tapegrad.modes import is_grad_enabled
 from tapegrad.program import garbage
 from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.machine_code import Refused
@@ -84,7 +85,7 @@ class Runner:
         except (Refused, JitError) as error:
             self.code, self.refused = None, str(error)
         self.pullbacks: dict[tuple[tuple[bool, ...], ...], Any] = {}
-        self._entry_of_tensors: Callable[..., Any] | None = None
+        self._entries_of_tensors: dict[tuple[Any, ...], Callable[..., Any]] = {}  # by classes and wanted gradients
         self._otherwise = otherwise or Replay(program)
         self._entry = make_entry(self._of_any_layout, variants)[0]
 
@@ -136,12 +137,25 @@ class Runner:
         return results[:n_outputs], results[n_outputs:]
 
     def of_tensors(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
-        """Return the outputs for tensors, as tensors; None if they are of other classes or layouts than the first."""
-        if self._entry_of_tensors is None:
-            arguments = [Input(own.__class__, layout) for own, layout in zip(tensors, self._layouts, strict=True)]
-            self._entry_of_tensors = make_entry(lambda *_: None, [self.variant(arguments, as_tensors=True)])[0]
-        found: tuple[Tensor, ...] | None = self._entry_of_tensors(*tensors)
+        """Return the outputs for tensors, as tensors, recorded if the mode and a tensor ask for it.
+
+        Return None if tensors are of other layouts than the program's inputs.
+        """
+        wanted = tuple([own.requires_grad for own in tensors]) if is_grad_enabled() else ()
+        key = *map(type, tensors), *wanted
+        entry = self._entries_of_tensors.get(key)
+        if entry is None:
+            entry = self._entries_of_tensors[key] = self._entry_of_tensors(tensors, wanted)
+        found: tuple[Tensor, ...] | None = entry(*tensors)
         return found
+
+    def _entry_of_tensors(self, tensors: Sequence[Tensor], wanted: tuple[bool, ...]) -> Callable[..., Any]:
+        from tapegrad.program.call_entries import plans_of_calls  # at call time: its rules are programs, which run
+
+        kinds = zip(map(type, tensors), self._layouts, wanted or [False] * len(tensors), strict=True)
+        arguments = [Input(kind, layout.tracked if is_wanted else layout) for kind, layout, is_wanted in kinds]
+        plan, parts = plans_of_calls(self.program, arguments)
+        return make_entry(lambda *_: None, [self.variant(arguments, as_tensors=True, plan=plan, parts=parts)])[0]
 
     def _of_any_layout(self, *arrays: Any) -> Any:
         """Call the entry with arrays that stand row by row, or what serves what it does not."""
