@@ -103,7 +103,7 @@ SUMS = [
     Stated("trapezoid", {"y": X}, lambda f, y: f(y, dx=0.5), {"h": 0.5}),
     Stated("searchsorted", {}, lambda f: f(np.sort(X), Y), {"s": np.sort(X), "v": Y, "n": 4}),
     Stated("count_nonzero", {}, lambda f: f(np.array([0.0, 2.0, 3.0])), {"x": np.array([0.0, 2.0, 3.0])}),
-    Stated("bincount", {}, lambda f: f(P, X[:3]), {"x": P, "w": X[:3], "n": 3}),
+    Stated("bincount", {"w": X[:3]}, lambda f, w: f(P, w), {"x": P, "n": 3}),
     Stated("isin", {}, lambda f: f(P, np.array([0, 3, 5])), {"x": P, "t": np.array([0, 3, 5])}),
     Stated("histc", {}, lambda f: f(X, 2, -2.0, 3.0), {"x": X, "e": np.array([-2.0, 0.5, 3.0]), "n": 4}),
     Stated("any", {}, lambda f: f(X), {"x": X}),

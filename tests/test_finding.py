@@ -95,3 +95,16 @@ def test_as_arrays() -> None:
 def test_counts_of_the_greatest_number() -> None:
     with pytest.raises(MemoryError, match="need as many counts"):  # NumPy returns no counts, and writes out of bounds
         tg.bincount(tg.tensor([np.iinfo(np.int64).max]))
+
+
+def test_the_slope_of_counts_by_their_weights():
+    """PyTorch has none; `index_add` says the same in other words."""
+    w = tg.tensor([0.5, 0.25, 2.0], requires_grad=True)
+    counts = tg.bincount(tg.tensor([1, 1, 2]), w, minlength=5)
+    assert counts.tolist() == [0.0, 0.75, 2.0, 0.0, 0.0]
+    (counts * tg.arange(5.0)).sum().backward()
+    assert w.grad.tolist() == [1.0, 1.0, 2.0]
+    assert np.bincount(np.array([0, 3]), w[:2]).tolist() == [0.5, 0.0, 0.0, 0.25]
+    assert tg.autograd.gradgradcheck(lambda own: tg.bincount(tg.tensor([0, 2, 2]), own) ** 2, w)
+    with pytest.raises(RuntimeError, match="same length"):
+        tg.bincount(tg.tensor([1, 1]), w)

@@ -1,4 +1,4 @@
-"""Functions that find, compare and count elements, or ask for dtypes and shapes: none has a gradient."""
+"""Functions that find, compare and count elements, or ask for dtypes and shapes; weights of counts have a gradient."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.followed import counts, is_among, is_followed
+from tapegrad.ops.index_dim import index_add
 from tapegrad.ops.table.gateway import as_operand, values_of
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.promotion import common_dtype, promote
@@ -146,12 +147,14 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 
     Formula: :math:`y_k = \sum_i [x_i = k] w_i` with the weights w, which are 1 if none are given.
 
+    Derivative: :math:`\bar w_i = \bar y_{x_i}`.
+
     Parameters
     ----------
     input : Tensor or array of int, (n,)
         None negative.
     weights : Tensor or array, (n,), optional
-        What each counts; default 1. They get no gradient: `index_add` gives one.
+        What each counts; default 1. PyTorch has no derivative by them.
     minlength : int
         The least length of the result.
 
@@ -190,6 +193,9 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
             f"weights should be 1-d and have the same length as input: bincount() got {list(given.shape)} for "
             f"{list(x.shape)}"
         )
+    if isinstance(weights, Tensor) and weights.requires_grad:
+        start = np.zeros(max(minlength, int(x.max(initial=-1)) + 1), given.dtype)
+        return index_add(from_array(start), 0, input, weights)
     return from_array(np.bincount(x, given, minlength).astype(given.dtype if given.dtype.kind == "f" else np.float64))
 
 
