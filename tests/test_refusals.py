@@ -194,6 +194,14 @@ AS_TORCH |= {
     "index_add": (lambda T: T.zeros(2).index_add(0, T.tensor([2]), T.ones(1)), IndexError, "...ndex out of range"),
     "scores without classes": (lambda T: T.nn.functional.nll_loss(T.tensor(1.0), T.tensor(0)), ValueError,
                                "Expected 1 or more dimensions (got 0)"),
+    "a real gradient of complex numbers": (
+        lambda T: (T.tensor([1j], requires_grad=True) * 2).backward(T.ones(1)), RuntimeError,
+        "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+    ),
+    "a complex gradient of real numbers": (
+        lambda T: (T.ones(1, requires_grad=True) * 2).backward(T.tensor([1j])), RuntimeError,
+        "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+    ),
     "negative variances": (lambda T: T.nn.functional.gaussian_nll_loss(*T.ones(2, 2), T.tensor([1.0, -1.0])),
                            ValueError, "var has negative entry/entries"),
     "targets of scores": (lambda T: T.nn.functional.binary_cross_entropy_with_logits(T.ones(2), T.ones(3)), ValueError,

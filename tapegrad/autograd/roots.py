@@ -136,10 +136,10 @@ def _cotangent(call: str, index: int, tensor: Tensor, gradient: Tensor | np.ndar
             f"gradients must be of floating point or complex dtype, but grad_output[{index}] has dtype "
             f"{gradient.dtype}; convert it, e.g. with .to('{layout.dtype}')"
         )
-    if gradient.dtype.kind == "c" and layout.dtype.kind != "c":
+    if (gradient.dtype.kind == "c") is not (layout.dtype.kind == "c"):
         raise RuntimeError(
-            f"grad_output[{index}] has dtype {gradient.dtype} and output[{index}] the real dtype {layout.dtype}; "
-            f"the gradient of a real output is real"
+            f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{index}] has a dtype of {gradient.dtype} and output[{index}] has a dtype of {layout.dtype}."
         )
     if gradient.dtype != layout.dtype:
         return xp.cast(gradient, layout.dtype)  # type: ignore[no-any-return]
