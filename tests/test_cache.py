@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tapegrad.compiler import cache, jit
+from tapegrad.compiler import cache, intrinsics
 from tapegrad.compiler import files as machine_code_files
 from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.elements import as_pointer, load
@@ -360,7 +360,7 @@ def test_closures_bindings_signatures_and_intrinsics_count():
     assert key(make(rule, "float64"), space(lambda x: x + 1)) != base
     assert key(make(lambda x: -xp.f(x), "float64"), space(lambda x: x)) != base
     assert key(make(rule, "float64"), space(lambda x: x), ("float64",)) != base
-    changed = jit.Intrinsic(lambda builder, pointer, index: None)
+    changed = intrinsics.Intrinsic(lambda builder, pointer, index: None)
     assert key(make(rule, "float64"), space(lambda x: x) | {"load": changed}) != base
 
 

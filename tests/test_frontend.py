@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from tapegrad.compiler import cache, frontend, jit
+from tapegrad.compiler import by_numba, cache, frontend, jit
 from tapegrad.compiler.elements import as_pointer, load, store
 from tapegrad.compiler.intrinsics import call, call_void, clz, get, memcpy, memset, put, stack
 from tapegrad.forward import computed, direct, joined
@@ -33,7 +33,7 @@ def compiler(request, monkeypatch):
         def refuse(*args):
             raise AssertionError("left to numba")
 
-        monkeypatch.setattr(jit, "_lower", refuse)
+        monkeypatch.setattr(by_numba, "lower", refuse)
     else:
 
         def unsupported(*args):
@@ -332,13 +332,13 @@ def written(function, source, other, target):
     return kernel
 
 
-def results(function, x, y, monkeypatch, by_numba):
+def results(function, x, y, monkeypatch, is_numba):
     with monkeypatch.context() as patch:
         patch.setattr(cache, "_addresses", {})
-        if by_numba:
+        if is_numba:
             patch.setattr(frontend, "lower", refused)
         else:
-            patch.setattr(jit, "_lower", refused)
+            patch.setattr(by_numba, "lower", refused)
         code = jit.compile_function(written(function, str(x.dtype), str(y.dtype), "complex128"), ("int64",) * 4)
     out = np.zeros(len(x), "complex128")
     call = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(cache._link(code))
@@ -361,7 +361,9 @@ def agree(functions, source, other, monkeypatch):
     for function in functions:
         if "bool" in (source, other) and "real" in function.__code__.co_names:
             continue  # numba's truth values have no parts
-        ours, numbas = (results(function, x, y, monkeypatch, by_numba) for by_numba in (False, True))
+        if "complex" in source + other and function is fraction:
+            continue  # numba's complex division raises; tests/test_jit.py compares ours with NumPy's
+        ours, numbas = (results(function, x, y, monkeypatch, is_numba) for is_numba in (False, True))
         np.testing.assert_allclose(ours, numbas, rtol=1e-6, err_msg=function.__name__)
 
 

@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from tapegrad.compiler import assembly, cache, frontend, jit, numba_parts
+from tapegrad.compiler import assembly, cache, frontend, jit
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import call, call_void, clz, external, memcpy, memset, stack
 from tapegrad.compiler.object_files import undefined_symbols
@@ -26,17 +26,6 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
         yield
-
-
-@pytest.fixture
-def left_to_numba(monkeypatch):
-    """Have numba compile what our front end would."""
-
-    def refuse(*args):
-        raise frontend.NotCompilableError
-
-    monkeypatch.setattr(frontend, "lower", refuse)
-    monkeypatch.setattr(jit, "_callees", {})
 
 
 def c_function(function, *, bind=None):
@@ -278,44 +267,6 @@ def test_an_intrinsic_is_not_for_python():
         load(1, 2)
 
 
-def shifted(x):
-    return x / (x - 1) + 2
-
-
-def moved(*args, **kwargs):
-    raise AttributeError("numba has no such part")
-
-
-@pytest.mark.parametrize(("module", "name"), [(jit, "_callee"), (numba_parts, "library"), (jit, "_lower")])
-@pytest.mark.parametrize("dtype", ["float64", "complex64"])
-def test_public_numba_does_the_same(module, name, dtype, left_to_numba, monkeypatch):
-    """Where numba's private parts have moved, its public functions compile, with the same results."""
-
-    def rule(a, b):
-        return shifted(a) * b / b
-
-    a, b = values(dtype), values(dtype)[::-1].copy()
-    results = []
-    for broken in (False, True):
-        if broken:
-            monkeypatch.setattr(module, name, moved)
-        monkeypatch.setattr(jit, "_callees", {})
-        code = jit.compile_function(elementwise(rule, dtype), ("int64",) * 4)
-        call = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(cache._link(code))
-        out = np.zeros(9, dtype)
-        assert call(address(a), address(b), address(out), 9) == 0
-        results.append(out.tobytes())
-    assert results[0] == results[1]
-
-
-def test_without_numbas_passes_what_may_raise_is_refused(left_to_numba, monkeypatch):
-    monkeypatch.setattr(numba_parts, "pipeline", moved)
-    monkeypatch.setattr(jit, "_callees", {})
-    assert jit.compile_function(elementwise(lambda a, b: a / b, "float64"), ("int64",) * 4)
-    with pytest.raises(jit.JitError, match="may raise a Python exception"):
-        jit.compile_function(elementwise(lambda a, b: a / b, "complex128"), ("int64",) * 4)
-
-
 def test_numba_may_be_disabled(tmp_path):
     program = (
         "import numba, tapegrad as tg\n"
@@ -329,34 +280,6 @@ def test_numba_may_be_disabled(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("] 1\n")
     assert eval(done.stdout.rpartition(" ")[0]) == pytest.approx(grads)
-
-
-def test_what_a_kernel_calls_gets_no_machine_code_of_its_own():
-    def helper(x):
-        return x / 2
-
-    from numba.core import types
-
-    made = jit._callee(helper)
-    made.compile((types.float64,))
-    (result,) = made.overloads.values()
-    assert type(result.entry_point) is object
-
-
-def test_what_a_kernel_calls_is_compiled_once_for_all_constants(left_to_numba):
-    def scaled(x, n):
-        return x * n
-
-    def kernel(target, n):
-        out = as_pointer(target, "float64")
-        store(out, 0, scaled(load(out, 0), 3) + scaled(load(out, 0), 4) + scaled(load(out, 0), n))
-        return 0
-
-    numbers = np.ones(1)
-    c_function(kernel)(address(numbers), 5)
-    assert numbers[0] == 12
-    (callee,) = [made for made in jit._callees.values() if made.py_func.__qualname__ == scaled.__qualname__]
-    assert len(callee.overloads) == 1
 
 
 def test_an_attribute_is_marked_at_the_function_whatever_its_parameters_say():

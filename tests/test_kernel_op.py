@@ -276,3 +276,21 @@ def test_a_derivative_of_more_operands_than_an_entry_keeps_is_an_error() -> None
     tensors = [tg.tensor([2.0], requires_grad=True) for _ in range(9)]
     with pytest.raises(ValueError, match="derivatives can take the first 8 operands"):
         tg.kernel_op(product, slopes)(*tensors)
+
+
+def test_what_our_front_end_does_not_know_numba_compiles():
+    def sawtooth(x, width):
+        y = 0.0
+        for k in (1.0, 2.0, 3.0):  # a loop over a tuple
+            y += (x * k) % width
+        return y
+
+    def back(ct, x, width):
+        return ct * (6.0 if round(x) != 100 else 0.0), ct * 0.0
+
+    x = tg.tensor(np.linspace(-2, 2, 7), requires_grad=True)
+    y = tg.kernel_op(sawtooth, back, name="sawtooth_by_numba")(x, 1.5)
+    y.sum().backward()
+    expected = sum((x.detach().numpy() * k) % 1.5 for k in (1.0, 2.0, 3.0))
+    np.testing.assert_allclose(y.detach().numpy(), expected)
+    assert x.grad.tolist() == [6.0] * 7

@@ -1,7 +1,7 @@
 """The cache of machine code: a kernel is looked up in this process, then on disk by its fingerprint, or compiled.
 
-So are functions of modules of LLVM's IR, of which programs are made. Only compiling a kernel imports numba. LLVM's
-linker loads each object file into a library of its own (0.3 ms).
+So are functions of modules of LLVM's IR, of which programs are made. LLVM's linker loads each object file into a
+library of its own (0.3 ms).
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.compiler import values
-from tapegrad.compiler.arithmetic import cast, divided
+from tapegrad.compiler.arithmetic import cast
 from tapegrad.compiler.intrinsics import intrinsic
 from tapegrad.compiler.values import Pointer, Value
 
-__all__ = ["as_pointer", "divide", "load", "load_at", "pointer_at", "read", "store", "store_at", "stream_at", "write"]
+__all__ = ["as_pointer", "load", "load_at", "pointer_at", "read", "store", "store_at", "stream_at", "write"]
 
 LINE = 64  # bytes of a line of the cache
 
@@ -110,9 +110,3 @@ def stream_at(builder: Any, address: Value, offset: Value, value: Value, dtype: 
     at = pointer_at(builder, name, address, offset)
     new = builder.store(cast(builder, value, name).one, at, align=LINE)
     new.set_metadata("nontemporal", builder.module.add_metadata([values.type_of("int32")(1)]))
-
-
-@intrinsic
-def divide(builder: Any, a: Value, b: Value) -> Value:
-    """Return ``a / b`` as NumPy does: numba's division may raise at zero, so jit puts this for ``/``."""
-    return divided(builder, a, b)

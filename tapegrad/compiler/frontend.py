@@ -2,10 +2,9 @@
 
 A function that is compiled uses numbers of NumPy's dtypes, addresses, structs (`tapegrad.runtime.structs`), tuples,
 intrinsics, namespaces and other such functions; ``if``, ``while``, ``for`` over ranges, and functions of `math` and
-NumPy on numbers. `translation.py` and `expressions.py` define the syntax, `values.py` the arithmetic. A function is
-emitted once for the kinds of arguments that it is called with. Integers wrap around, ``//`` and ``%`` round down, and
-both are 0 if the divisor is 0. What else users write in kernels of their own is compiled by numba (`jit.py`), which
-takes twenty times as long.
+NumPy on numbers. `translation.py` and `expressions.py` define the syntax, `arithmetic.py` what numbers do. A function
+is emitted once for the kinds of arguments that it is called with. Integers wrap around, ``//`` and ``%`` round down,
+and both are 0 if the divisor is 0.
 """
 
 from __future__ import annotations
@@ -51,10 +50,8 @@ def lower(
     """
     module = Module(bind, machine)
     made, kind = module.define(function, signature, symbol)
-    if not (values.is_word(kind) or kind == "bool"):
+    if not values.is_word(kind):
         raise NotCompilableError(f"{function.__name__} returns {kind}")
-    if kind == "bool":
-        raise NotCompilableError(f"{function.__name__} returns a truth value")
     made.linkage = ""
     return str(module.ir), not module.has_elements
 

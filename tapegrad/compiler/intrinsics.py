@@ -63,7 +63,7 @@ class Intrinsic:
     def compiled(self) -> Any:
         """Return numba's intrinsic, made once."""
         if self._compiled is None:
-            from tapegrad.compiler.numba_parts import as_numbas
+            from tapegrad.compiler.by_numba import as_numbas
 
             self._compiled = as_numbas(self)
         return self._compiled

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tapegrad.compiler.by_numba import type_of
 from tapegrad.compiler.elements import read
 from tapegrad.compiler.intrinsics import NumbasOwn
-from tapegrad.compiler.numba_parts import type_of
 
 #: The dtype of an argument, and how many dimensions it has.
 Kind = tuple[str, int]

@@ -64,7 +64,7 @@ def function(
             raise NotCompilableError(f"{name} of complex numbers")
         return _of_complex(builder, otherwise, *args)
 
-    return Intrinsic(_with_arity(emit, double))
+    return Intrinsic(emit)
 
 
 def of_complex(formula: Callable[[Pair], Pair]) -> Intrinsic:
@@ -137,21 +137,6 @@ _OTHERS: dict[str, Callable[..., Value]] = {
     "abs": FUNCTIONS[abs], "sqrt": FUNCTIONS[np.sqrt], "copysign": FUNCTIONS[np.copysign],
     "atan2": FUNCTIONS[np.arctan2], "where": FUNCTIONS[np.where],
 }  # fmt: skip
-
-
-def _with_arity(emit: Callable[..., Value], formula: Formula) -> Any:
-    """Give the emitting function named parameters, which numba asks for."""
-    if formula.__code__.co_argcount == 1:
-
-        def unary(builder: Any, x: Value) -> Value:
-            return emit(builder, x)
-
-        return unary
-
-    def binary(builder: Any, x: Value, y: Value) -> Value:
-        return emit(builder, x, y)
-
-    return binary
 
 
 def register_bits() -> int:

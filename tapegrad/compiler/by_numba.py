@@ -1,17 +1,113 @@
-"""Numba's parts that `jit.py` uses: intrinsics in its form, its pipeline of passes, and its library of code."""
+"""Kernels that numba compiles: those in which users write what our front end does not know, such as arrays."""
 
 from __future__ import annotations
 
 import inspect
-from functools import cache
-from typing import Any, Final
+import re
+import types
+from collections.abc import Mapping
+from typing import Any
 
 from tapegrad.compiler import values
-from tapegrad.compiler.elements import divide
+from tapegrad.compiler.assembly import RAISED
+from tapegrad.compiler.fingerprint import attribute_names, is_namespace, references
 from tapegrad.compiler.intrinsics import Intrinsic
 from tapegrad.compiler.values import Known, Pointer, Value
 
-__all__ = ["as_numbas", "library", "pipeline", "type_of"]
+__all__ = ["as_numbas", "lower", "type_of"]
+
+# Options of numba, each with its reason.
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",  # x / 0 is inf or nan as in NumPy: a kernel never raises
+    "nogil": True,  # kernels touch no Python object
+    "fastmath": {"contract"},  # allows fma and nothing else: nan, inf and signed zeros must survive
+    "no_cpython_wrapper": True,  # we call by address
+    "no_cfunc_wrapper": True,  # it needs numba's runtime (numba_gil_ensure); ours below does not
+    "_nrt": False,  # no allocation: numba refuses, at compile time, whatever would need its runtime
+}
+
+
+def lower(function: types.FunctionType, signature: tuple[str, ...], bind: Mapping[str, object], symbol: str) -> str:
+    """Return LLVM's IR of the C function ``int64 symbol(signature...)``, callees included."""
+    import numba
+
+    disabled, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, 0  # njit would return the function itself
+    try:
+        compiled = numba.njit(_Builder(bind).function(function), **_OPTIONS)
+        compiled.compile(f"int64({', '.join(signature)})")
+        ir: str = compiled.inspect_llvm(compiled.signatures[0])
+    finally:
+        numba.config.DISABLE_JIT = disabled
+    natives = re.findall(r"^define [^\n]*?i32 @\"?([\w.$]+)\"?\([^\n]*%retptr", ir, re.MULTILINE)
+    native = next(name for name in natives if f"{len(function.__name__)}{function.__name__}B" in name)
+    return ir + _wrapper(signature, symbol, native)
+
+
+def _wrapper(signature: tuple[str, ...], symbol: str, native: str) -> str:
+    parameters = ", ".join(f"{_LLVM_TYPES[name]} %a{i}" for i, name in enumerate(signature))
+    return _WRAPPER.format(symbol=symbol, native=native, parameters=parameters, raised=RAISED)
+
+
+_LLVM_TYPES = {"int64": "i64", "uint64": "i64", "int32": "i32", "float64": "double", "float32": "float"}
+# numba's calling convention is `int32 f(result*, exception**, args...)`; a status other than 0 says "raised".
+# If the optimiser cannot prove that this never happens, the call below survives, and `assemble` refuses the code.
+_WRAPPER = """
+declare void @{raised}()
+define i64 @"{symbol}"({parameters}) {{
+  %result = alloca i64
+  %exception = alloca ptr
+  store i64 0, ptr %result
+  %status = call i32 @"{native}"(ptr %result, ptr %exception, {parameters})
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %done, label %raised
+raised:
+  call void @{raised}()
+  br label %done
+done:
+  %value = load i64, ptr %result
+  ret i64 %value
+}}
+"""
+
+
+class _Builder:
+    """Rebuilds functions so that their globals are objects that numba can compile."""
+
+    def __init__(self, bind: Mapping[str, object]) -> None:
+        self.bind = bind
+        self.made: dict[types.FunctionType, Any] = {}
+
+    def value(self, value: Any, attributes: tuple[str, ...]) -> Any:
+        if isinstance(value, Intrinsic):
+            return value.compiled()
+        if isinstance(value, types.FunctionType):
+            if value not in self.made:
+                import numba
+
+                self.made[value] = numba.njit(self.function(value), **_OPTIONS)
+            return self.made[value]
+        if is_namespace(value):
+            module = types.ModuleType(getattr(value, "__name__", "namespace"))
+            for name in attributes:
+                if hasattr(value, name):
+                    setattr(module, name, self.value(getattr(value, name), attributes))
+            return module
+        return value
+
+    def function(self, function: types.FunctionType) -> types.FunctionType:
+        code = function.__code__
+        attributes = attribute_names(code)
+        values: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
+        cells = []
+        for name, in_cell, value in references(function, self.bind):
+            new = self.value(value, attributes)
+            if in_cell:
+                cells.append(types.CellType(new))
+            else:
+                values[name] = new
+        built = types.FunctionType(code, values, function.__name__, function.__defaults__, tuple(cells) or None)
+        built.__module__, built.__qualname__ = function.__module__, function.__qualname__
+        return built
 
 
 def as_numbas(own: Intrinsic) -> Any:
@@ -113,79 +209,3 @@ def _joined(context: Any, builder: Any, own: Any, value: Value) -> Any:
         made.real, made.imag = value.parts
         return made._getvalue()
     return builder.bitcast(value.one, context.get_value_type(own)) if isinstance(value.kind, Pointer) else value.one
-
-
-# Passes for closures made within a function, for expressions of arrays, and for checks of numba's other passes. Kernels
-# have no use for them, and each is followed by an analysis of the whole function.
-_UNNEEDED: Final = ("inline_closure_likes", "nopython_rewrites", "ir_legalization")
-
-
-@cache
-def pipeline() -> Any:
-    """Return numba's compiler with one more pass: every ``/`` becomes `divide`, which never raises."""
-    from operator import itruediv, truediv
-
-    from numba.core import compiler, ir
-    from numba.core.compiler_machinery import FunctionPass, register_pass
-    from numba.core.untyped_passes import IRProcessing
-
-    division = divide.compiled()  # before `_lower` refreshes the contexts: that makes it known to numba
-
-    @register_pass(mutates_CFG=False, analysis_only=False)
-    class Divisions(FunctionPass):  # type: ignore[misc]
-        _name = "tapegrad_divisions"
-
-        def __init__(self) -> None:
-            super().__init__()
-
-        def run_pass(self, state: Any) -> bool:
-            for block in state.func_ir.blocks.values():
-                for at in reversed(range(len(block.body))):
-                    statement = block.body[at]
-                    if not (isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Expr)):
-                        continue
-                    expr = statement.value
-                    if "binop" not in expr.op or expr.fn not in (truediv, itruediv):
-                        continue
-                    name = block.scope.redefine("$divide", expr.loc)
-                    value = ir.Global("divide", division, expr.loc)
-                    statement.value = ir.Expr.call(name, [expr.lhs, expr.rhs], (), expr.loc)
-                    block.body.insert(at, ir.Assign(value, name, expr.loc))
-                    state.func_ir._definitions[name.name].append(value)
-                    definitions = state.func_ir._definitions[statement.target.name]
-                    definitions[definitions.index(expr)] = statement.value
-            return True
-
-    class Pipeline(compiler.Compiler):  # type: ignore[misc]
-        def define_pipelines(self) -> list[Any]:
-            (manager,) = super().define_pipelines()
-            manager.passes = [own for own in manager.passes if own[0].name() not in _UNNEEDED]
-            manager.add_pass_after(Divisions, IRProcessing)
-            manager.finalize()
-            return [manager]
-
-    return Pipeline
-
-
-@cache
-def library() -> Any:
-    """Return a class like numba's library of code that links callees, and neither optimises nor emits machine code."""
-    from numba.core import codegen
-
-    class Library(codegen.CPUCodeLibrary):  # type: ignore[misc]
-        """If numba renames these hooks, the library still works, but slower."""
-
-        is_callee = True  # a callee is optimised before it is inlined, which makes better loops
-
-        def _optimize_functions(self, ll_module: Any) -> None:
-            if self.is_callee:
-                super()._optimize_functions(ll_module)
-            else:
-                ll_module.data_layout = self._codegen._data_layout
-
-        def _optimize_final_module(self) -> None: ...
-
-        def _finalize_final_module(self) -> None:
-            self._finalized = True
-
-    return Library
