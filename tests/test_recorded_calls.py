@@ -447,3 +447,15 @@ def test_products_with_the_jacobian_of_a_compiled_function() -> None:
         value, push = tg.func.linearize(function, x)
         expected, push_own = tg.func.linearize(own, x)
         assert_same([*value, *push(v), *push(x)], [*expected, *push_own(v), *push_own(x)])
+
+
+def test_what_no_result_depends_on_is_no_operand() -> None:
+    x, y = (tg.tensor(DATA, requires_grad=True) for _ in range(2))
+    function = tg.compile(lambda x, y: (x * y.detach()).sum() + float(len(y)))
+    for _ in range(3):
+        out = function(x, y)
+        out.retain_grad()
+        assert tg.autograd.grad(out, y, allow_unused=True, retain_graph=True) == (None,)
+        assert out.grad is None  # as in eager code: nothing was computed
+        with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
+            tg.autograd.grad(out, y)

@@ -213,14 +213,16 @@ def plans_of_calls(program: Program, inputs: Sequence[Input]) -> tuple[Plan | No
     inputs : sequence of Input
         Their layouts are tracked where a gradient is wanted.
     """
-    wanted = tuple([own.layout.requires_grad for own in inputs])
+    wanted = program.run.reached(tuple([own.layout.requires_grad for own in inputs]))
     fixed = program.run.fixed(wanted)
     smooth = [place for place in range(len(program.outputs)) if place not in fixed]
     if True not in wanted or not smooth:
         return None, {}
     kinds = [np.ndarray if issubclass(own.kind, Tensor) else own.kind for own in inputs]
     names = tuple([f"input{number}" for number in range(len(inputs))])
-    layouts = tuple([own.layout for own in inputs])
+    layouts = tuple([
+        own.layout if is_wanted else own.layout.plain for own, is_wanted in zip(inputs, wanted, strict=True)
+    ])  # fmt: skip
     results = {place: of_output(program.layouts[program.outputs[place]]) for place in smooth}
     attrs: dict[str, Any] = {}
     if len(program.outputs) == 1:

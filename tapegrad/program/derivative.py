@@ -11,9 +11,8 @@ import numpy as np
 
 from tapegrad.autograd.backward import grad
 from tapegrad.autograd.function import Function
-from tapegrad.autograd.function_entry import recorded as entry_recorded
 from tapegrad.autograd.roots import zeros_of
-from tapegrad.modes import INTERCEPTORS, WRITES_NOTED, enable_grad, interceptor, is_grad_enabled, mode
+from tapegrad.modes import enable_grad, interceptor, is_grad_enabled
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.limits import limited
 from tapegrad.program.program import Program
@@ -40,7 +39,7 @@ class CompiledFunction(Function):
         fixed = run.fixed(ctx.needs_input_grad[3:])
         if fixed:
             ctx.mark_non_differentiable(*[outputs[place] for place in fixed])
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)  # one is recorded in half of the time
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor | None) -> tuple[Any, ...]:
@@ -71,16 +70,13 @@ def pulled(
     return [next(gradients) if is_reached else None for is_reached in pullback.reached]
 
 
-def recorded(program: Program, run: Runner, outputs: Sequence[Tensor], inputs: list[Tensor]) -> Sequence[Tensor]:
-    """Return the outputs of a program, recorded as one operation."""
-    if len(outputs) == 1 and not mode.value & INTERCEPTORS:  # nearly all: what `apply` does then, in less time
-        for own in inputs if mode.value & WRITES_NOTED else ():
-            renewed(own)
-        needs = tuple([own._layout.requires_grad for own in inputs])
-        if True in needs and not run.fixed(needs):
-            attributes = {"program": program, "needs_input_grad": needs, "_saved": tuple(inputs)}
-            function = CompiledFunction
-            return [entry_recorded(function._op, attributes, inputs, None, outputs[0], function._backward_cls)]
+def recorded(program: Program, run: Runner, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return the outputs of a program, recorded as one operation of the inputs that an output depends on."""
+    needs = tuple([renewed(own).requires_grad for own in inputs])
+    reached = run.reached(needs)
+    if reached != needs:
+        inputs = [own.detach() if is_wanted and not is_reached else own
+                  for own, is_wanted, is_reached in zip(inputs, needs, reached, strict=True)]  # fmt: skip
     found = CompiledFunction.apply(program, run, outputs, *inputs)
     return [found] if isinstance(found, Tensor) else list(found)
 
@@ -91,7 +87,7 @@ def differentiable(program: Program, run: Runner, inputs: Sequence[Tensor]) -> t
     outputs = [constant(array, layout_of(array)) for array in map(np.asarray, arrays)]
     if not is_grad_enabled() and interceptor() is None:
         return outputs, guards
-    return recorded(program, run, outputs, list(inputs)), guards
+    return recorded(program, run, outputs, inputs), guards
 
 
 class Pullback:

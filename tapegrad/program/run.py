@@ -77,6 +77,7 @@ class Runner:
         self.code: Code | Remembered | None = None
         self.refused, self._may_stop = "", otherwise is None
         self._fixed: dict[tuple[bool, ...], list[int]] = {}
+        self._reached: dict[tuple[bool, ...], tuple[bool, ...]] = {}
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
@@ -162,6 +163,13 @@ class Runner:
         rows = [np.ascontiguousarray(own) if np.ndim(own) else own for own in arrays]
         are_same = all(map(operator.is_, rows, arrays))
         return self._otherwise(*rows) if are_same else self._entry(*rows)
+
+    def reached(self, wanted: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Return for each input whether it is wanted, and gradients reach it: others are no operands of an entry."""
+        known = self._reached.get(wanted)
+        if known is None:
+            known = self._reached[wanted] = self.program.reached(wanted, [True] * len(self.program.outputs))
+        return known
 
     def fixed(self, wanted: tuple[bool, ...]) -> list[int]:
         """Return the places of the outputs that no gradient reaches the wanted inputs from."""
