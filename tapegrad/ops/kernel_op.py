@@ -44,7 +44,7 @@ def kernel_op(
     Parameters
     ----------
     forward : callable
-        From numbers, one for each operand, to a number: plain Python that Numba compiles, or a function that
+        From numbers, one for each operand, to a number: plain Python, which is compiled, or a function that
         ``numba.njit`` has decorated. Its parameter names are those of the operands. With `shape` it takes arrays (a
         tensor without dimensions is a number) and as last argument the result, an array of zeros, which it fills.
     vjp : callable, or sequence of (callable or None)
