@@ -361,6 +361,8 @@ def agree(functions, source, other, monkeypatch):
     for function in functions:
         if "bool" in (source, other) and "real" in function.__code__.co_names:
             continue  # numba's truth values have no parts
+        if function is of_functions and (source != other or source in ("int8", "int32", "uint8")):
+            continue  # numba knows no tuple of arguments of several kinds, and sums have 64 bits
         if "complex" in source + other and function is fraction:
             continue  # numba's complex division raises; tests/test_jit.py compares ours with NumPy's
         ours, numbas = (results(function, x, y, monkeypatch, is_numba) for is_numba in (False, True))
@@ -368,10 +370,10 @@ def agree(functions, source, other, monkeypatch):
 
 
 @pytest.mark.parametrize(("source", "other"), [
-    ("float64", "float64"), ("complex64", "complex64"), ("float32", "int64"), ("bool", "float32"), ("uint8", "int8"),
+    ("float32", "int64"), ("complex64", "float64"), ("bool", "float32"), ("uint8", "int8"),
 ])  # fmt: skip
 def test_numbers_are_those_of_numba(source, other, monkeypatch):
-    agree(FUNCTIONS[:: 1 if source == other else 3], source, other, monkeypatch)
+    agree(FUNCTIONS[len(source) % 2 :: 2], source, other, monkeypatch)
 
 
 @pytest.mark.full

@@ -246,6 +246,7 @@ def test_direction_is_from_the_mean_of_each_cluster() -> None:
     _close(_output("kmeans", "dir", given), (centroids - means).tolist(), 1e-12)
 
 
+@pytest.mark.full
 def test_jacobian_of_the_hand_has_columns_for_a_points_own_numbers_first() -> None:
     for given in _inputs("ht"):
         wanted = _difference(lambda x, g=given: _ht({**g, "theta": x}), np.array(given["theta"]))

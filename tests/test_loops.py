@@ -302,7 +302,7 @@ WRONGLY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", mostly_full(WRONGLY, ["kalman_filter", "controls_of_a_trajectory", "columns"]))
+@pytest.mark.parametrize("name", mostly_full(WRONGLY, ["kalman_filter", "columns"]))
 def test_any_run_is_proved_or_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that begin anywhere, with too many turns and with other periods, give the right numbers or no loop."""
     program, point, both = gradient(name)

@@ -265,6 +265,7 @@ def test_threads_call_at_once() -> None:
             np.testing.assert_array_equal(own, other)
 
 
+@pytest.mark.full
 def test_prange() -> None:
     def walk(x: Any) -> Any:
         for _ in range(60):

@@ -16,6 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 import tapegrad as tg
 from tapegrad.scipy import curve_fit, least_squares, minimize, quad, root, solve_ivp
 from tapegrad.scipy.snapshots import Unseen, frozen
+from tests.tiers import mostly_full
 
 
 def rosenbrock(x):
@@ -32,7 +33,7 @@ METHODS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", mostly_full(METHODS, [own for own in METHODS if own != "COBYLA"]))
 def test_minimisers_go_the_way_that_they_go_with_derivatives_by_hand(method):
     if method == "COBYQA" and not hasattr(scipy.optimize._minimize, "_minimize_cobyqa"):
         pytest.skip("this SciPy has no COBYQA")

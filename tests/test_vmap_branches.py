@@ -11,6 +11,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import func
 from tests.test_vmap_programs import assert_same, loop
+from tests.tiers import mostly_full
 
 N = 40
 RNG = np.random.default_rng(3)
@@ -98,7 +99,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", mostly_full(CASES, [name for name in CASES if "shared" not in name]))
 def test_compiled(name: str) -> None:
     make, args = CASES[name]
     compiled, looped = tg.compile(make(func.vmap)), make(loop)
