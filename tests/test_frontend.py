@@ -2,8 +2,10 @@
 
 import ctypes
 import linecache
+import math
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -223,13 +225,84 @@ def not_one_of_ours(a, b):
     return sorted(a, b)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [raises, unknown_power, matrices, member, a_number_or_a_pair, not_one_of_ours],
-)
+NAMES = types.SimpleNamespace(own=1)
+
+
+def namespace_as_a_value(a, b):
+    names = NAMES
+    return names.own + a
+
+
+def identity(a, b):
+    return 1 if (a > b) is True else 0
+
+
+def number_on_one_way(a, b):
+    return int(half_of_some(a) or 0)
+
+
+def half_of_some(a):
+    if a > 0:
+        return a * 0.5
+
+
+def other_range(a, b):
+    range = min
+    for i in range(a, b):
+        a += i
+    return a
+
+
+def float_of_itself(a, b):
+    return int(halves(a * 1.0))
+
+
+def halves(x):
+    return 1.0 if x < 1 else halves(x * 0.5)
+
+
+def surplus_argument(a, b):
+    return int(math.sin(a, b))
+
+
+def shift_too_far(a, b):
+    return a << 64
+
+
+@pytest.mark.parametrize("function", [
+    raises, unknown_power, matrices, member, a_number_or_a_pair, not_one_of_ours, namespace_as_a_value, identity,
+    number_on_one_way, other_range, float_of_itself, surplus_argument, shift_too_far,
+])  # fmt: skip
 def test_what_is_left_to_numba(function):
     with pytest.raises(frontend.NotCompilableError):
         frontend.lower(function, ("int64",) * 2, {}, jit.SYMBOL, jit.target_machine())
+
+
+def with_default(x, y=2.0, *rest):
+    return x * y + len(rest)
+
+
+def decorated(function):
+    return function
+
+
+@decorated
+def twice(x):
+    return 2 * x
+
+
+def of_many_kinds(a, b):
+    steps = (1, 2, 3)[::-1]
+    if (c := a + steps[0]) > b:
+        c *= 10
+    large = a * 1.0 * 2**64 / 2**63 + a * 10**20 / 10**20  # as floats, beyond 64 bits
+    return c + int(large + math.log(8.0, 2.0) + with_default(1.0) + with_default(1.0, 3.0, a, b) + twice(b))
+
+
+def test_constants_defaults_and_slices():
+    """Compiled by our front end, it is what Python computes."""
+    for a, b in ((1, 2), (5, 20), (-3, 4)):
+        assert compiled(of_many_kinds)(a, b) == of_many_kinds(a, b)
 
 
 def test_a_file_that_has_changed_is_not_believed(tmp_path):

@@ -29,7 +29,7 @@ from tapegrad.compiler.values import (
     word,
 )  # fmt: skip
 
-__all__ = ["CONTRACT", "arithmetic", "cast", "compared", "divided", "quotient", "truth"]
+__all__ = ["CONTRACT", "arithmetic", "cast", "compared", "divided", "negated", "quotient", "truth"]
 
 #: Flags of arithmetic: a product and a sum may be one fma, and nothing else; nan, inf and signed zeros survive.
 CONTRACT = ("contract",)
@@ -80,7 +80,7 @@ def _number(builder: Any, number: Any, source: str, target: str) -> Any:
     if is_float(target):
         value = getattr(number, "constant", None)
         if isinstance(value, int) and source != "bool":
-            return kind(float(value))  # as written, a number of this kind
+            return kind(float(value % (1 << 64) if source == "uint64" else value))  # as written
         return builder.sitofp(number, kind) if signed else builder.uitofp(number, kind)
     if number.type.width < kind.width:
         return builder.sext(number, kind) if signed else builder.zext(number, kind)
@@ -100,6 +100,12 @@ def truth(builder: Any, value: Value) -> Any:
     return cast(builder, value, "bool").one
 
 
+def negated(builder: Any, bit: Any) -> Any:
+    """Emit the other truth value."""
+    number = getattr(bit, "constant", None)
+    return bit.type(1 - number) if isinstance(number, int) else builder.not_(bit)
+
+
 def _both(builder: Any, a: Value, b: Value, compares: bool = False) -> tuple[str, Value, Value]:
     kinds = ["int64" if isinstance(own.kind, type) else own.kind for own in (a, b)]
     if not all(isinstance(own, str) for own in kinds):
@@ -110,11 +116,18 @@ def _both(builder: Any, a: Value, b: Value, compares: bool = False) -> tuple[str
 
 _INTEGERS = {"add": "add", "sub": "sub", "mul": "mul", "and": "and_", "or": "or_", "xor": "xor", "shl": "shl"}
 
-_KNOWN = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_}
+_KNOWN = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "shl": operator.lshift,
+}
 
 
 def arithmetic(builder: Any, name: str, a: Value, b: Value) -> Value:
-    """Emit ``a + b``, ``a - b``, ``a * b``, or an operation on bits."""
+    """Emit an operation, named add, sub, mul, and, or, xor, shl or shr."""
     if name in ("and", "or", "xor") and a.kind == b.kind == "bool":
         return Value("bool", (getattr(builder, _INTEGERS[name])(a.one, b.one),))
     kind, a, b = _both(builder, a, b)
@@ -124,8 +137,10 @@ def arithmetic(builder: Any, name: str, a: Value, b: Value) -> Value:
         return Value(kind, ((builder.lshr if kind == "uint64" else builder.ashr)(a.one, b.one),))
     if kind in ("int64", "uint64"):
         x, y = constant(a), constant(b)
+        if name in ("shl", "shr") and y is not None and not 0 <= y < 64:
+            raise NotCompilableError(f"a shift by {y}")
         if x is not None and y is not None and name in _KNOWN:
-            return word((_KNOWN[name](x, y) + (1 << 63)) % (1 << 64) - (1 << 63))
+            return known(_KNOWN[name](x, y))
         if name == "and" and 0 in (x, y):
             return word(0)
         return Value(kind, (getattr(builder, _INTEGERS[name])(a.one, b.one),))
@@ -192,7 +207,7 @@ def quotient(builder: Any, a: Value, b: Value, divides: bool) -> Value:
 
 
 def _floor(builder: Any, a: Any, b: Any, divides: bool) -> Any:
-    """Emit a division that rounds down, or its remainder. The CPU may trap if the divisor is 0 or -1."""
+    """Emit a division that rounds down, or its remainder. By 0 and -1, where the CPU may trap, nothing is divided."""
     kind = a.type
     special = builder.icmp_unsigned("<=", builder.add(b, kind(1)), kind(1))
     divisor = builder.select(special, kind(1), b)

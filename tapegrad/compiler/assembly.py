@@ -35,7 +35,7 @@ def marked(ir: str, attribute: Callable[[str], str | None]) -> str:
     return _DEFINED.sub(lambda found: f"{found[0]} {attribute(found[1].strip(chr(34))) or ''}".rstrip(), ir)
 
 
-class JitError(Exception):
+class JitError(TypeError):
     """A function cannot become a kernel: it may raise, or it needs a symbol that no library here defines."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tapegrad.compiler import values
-from tapegrad.compiler.assembly import RAISED
+from tapegrad.compiler.assembly import RAISED, JitError
 from tapegrad.compiler.fingerprint import attribute_names, is_namespace, references
 from tapegrad.compiler.intrinsics import Intrinsic
 from tapegrad.compiler.values import Known, Pointer, Value
@@ -75,6 +75,7 @@ class _Builder:
 
     def __init__(self, bind: Mapping[str, object]) -> None:
         self.bind = bind
+        self.open: set[types.FunctionType] = set()
         self.made: dict[types.FunctionType, Any] = {}
 
     def value(self, value: Any, attributes: tuple[str, ...]) -> Any:
@@ -84,6 +85,9 @@ class _Builder:
             if value not in self.made:
                 import numba
 
+                if value in self.open:
+                    raise JitError(f"{value.__name__} calls itself, and returns something else than an integer")
+                self.open.add(value)
                 self.made[value] = numba.njit(self.function(value), **_OPTIONS)
             return self.made[value]
         if is_namespace(value):

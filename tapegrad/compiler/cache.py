@@ -68,7 +68,7 @@ def address_of(
 
     Raises
     ------
-    tapegrad.compiler.jit.JitError, numba.core.errors.NumbaError
+    tapegrad.compiler.jit.JitError
         If the function cannot become a kernel.
     TypeError
         If it refers to an object that has no fingerprint, such as an array or an instance of a class.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from tapegrad.compiler import values
-from tapegrad.compiler.arithmetic import arithmetic, cast, compared, divided, quotient, truth
+from tapegrad.compiler.arithmetic import arithmetic, cast, compared, divided, negated, quotient, truth
 from tapegrad.compiler.fingerprint import is_namespace
 from tapegrad.compiler.intrinsics import Intrinsic, Words
 from tapegrad.compiler.mathematics import FUNCTIONS, power
@@ -86,7 +87,11 @@ class Expressions(Variables):
     def Attribute(self, node: ast.Attribute) -> Value:
         owner = self.value(node.value)
         if isinstance(owner.kind, Known):
-            space = owner.kind.value
+            space, root = owner.kind.value, node.value
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if not isinstance(root, ast.Name) or root.id in self.names:
+                raise NotCompilableError(f"line {node.lineno}: {ast.unparse(node)}, a namespace as a value")
             if (is_namespace(space) or isinstance(space, types.ModuleType)) and hasattr(space, node.attr):
                 return known(getattr(space, node.attr))
         elif node.attr in ("real", "imag") and isinstance(owner.kind, str):
@@ -103,8 +108,12 @@ class Expressions(Variables):
         if type(owner.kind) is tuple:
             own = values.elements_of(owner)
             if isinstance(node.slice, ast.Slice):
-                return values.packed(own[self.index(node.slice.lower) : self.index(node.slice.upper)])
-            chosen: Value = own[self.index(node.slice)]
+                places = (node.slice.lower, node.slice.upper, node.slice.step)
+                return values.packed(own[slice(*map(self.index, places))])
+            place = self.index(node.slice)
+            if not -len(own) <= place < len(own):
+                raise NotCompilableError(f"line {node.lineno}: element {place} of {len(own)}")
+            chosen: Value = own[place]
             return chosen
         if _is(owner.kind, Table):
             return self.step(owner, node.slice, sizeof(owner.kind.element), _of_type(owner.kind.element))
@@ -181,9 +190,9 @@ class Expressions(Variables):
     def Name(self, node: ast.Name) -> Value:
         if node.id in self.names:
             return self.load(node.id)
-        if node.id not in self.outside:
-            raise NotCompilableError(f"line {node.lineno}: {node.id} is not known")
-        return known(self.outside[node.id])
+        if node.id in self.outside:
+            return known(self.outside[node.id])
+        raise NotCompilableError(f"line {node.lineno}: {node.id} is not known")
 
     def BinOp(self, node: ast.BinOp) -> Value:
         return self.operation(node.op, self.value(node.left), self.value(node.right))
@@ -202,7 +211,7 @@ class Expressions(Variables):
 
     def UnaryOp(self, node: ast.UnaryOp) -> Value:
         if isinstance(node.op, ast.Not):
-            return Value("bool", (self.negated(self.truth(node.operand)),))
+            return Value("bool", (negated(self.builder, self.truth(node.operand)),))
         value = self.value(node.operand)
         number = constant(value)
         if isinstance(node.op, ast.USub) and number is not None:
@@ -215,10 +224,6 @@ class Expressions(Variables):
             return arithmetic(self.builder, "xor", value, known(True) if value.kind == "bool" else word(-1))
         return value
 
-    def negated(self, bit: Any) -> Any:
-        is_known = isinstance(getattr(bit, "constant", None), int)
-        return bit.type(1 - int(bit.constant)) if is_known else self.builder.not_(bit)
-
     def Compare(self, node: ast.Compare) -> Value:
         """Emit a comparison; of several in a row, all are computed."""
         own = [self.value(each) for each in (node.left, *node.comparators)]
@@ -229,6 +234,8 @@ class Expressions(Variables):
 
     def compared(self, sign: ast.cmpop, left: Value, right: Value) -> Value:
         are_known = isinstance(left.kind, Known) or isinstance(right.kind, Known)
+        if isinstance(sign, (ast.Is, ast.IsNot)) and not are_known:
+            raise NotCompilableError("the identity of numbers")
         if isinstance(sign, (ast.Is, ast.IsNot)) or (are_known and isinstance(sign, (ast.Eq, ast.NotEq))):
             return known((are_known and left.kind == right.kind) == isinstance(sign, (ast.Is, ast.Eq)))
         if type(sign) not in _COMPARISONS:
@@ -266,6 +273,11 @@ class Expressions(Variables):
                 self.builder.branch(after)
         return self.joined(ends, after)
 
+    def NamedExpr(self, node: ast.NamedExpr) -> Value:
+        value = self.value(node.value)
+        self.assign(node.target.id, value)
+        return value
+
     def Lambda(self, node: ast.Lambda) -> Value:
         """Return a function that knows what is outside of this one, but none of its variables."""
         names = {own.id for own in ast.walk(node) if isinstance(own, ast.Name)} - {own.arg for own in node.args.args}
@@ -287,9 +299,9 @@ class Expressions(Variables):
                 args += values.elements_of(self.value(own.value))
             else:
                 args.append(self.value(own))
-        return self.called(kind.value, args, node)
+        return self.called(kind.value, args)
 
-    def called(self, function: Any, args: list[Value], node: ast.AST) -> Value:
+    def called(self, function: Any, args: list[Value]) -> Value:
         """Emit a call of a function that is known."""
         if isinstance(function, Intrinsic):
             self.module.has_elements |= not isinstance(function, Words)
@@ -301,11 +313,13 @@ class Expressions(Variables):
             return cast(self.builder, args[0], function)
         if isinstance(function, type) and issubclass(function, np.generic) and len(args) == 1:
             return cast(self.builder, args[0], str(np.dtype(function)))
-        if function is isinstance:
-            return known(_is_of(args[0].kind, args[1]))
         found = FUNCTIONS.get(function)
         if found is None:
-            raise NotCompilableError(f"line {getattr(node, 'lineno', 0)}: a call of {function!r}")
+            raise NotCompilableError(f"a call of {function!r}")
+        try:
+            signature(found).bind(self.builder, *args)
+        except TypeError:
+            raise NotCompilableError(f"{len(args)} arguments of {function!r}") from None
         return found(self.builder, *args)
 
 
@@ -323,14 +337,6 @@ def _field(owner: Value, node: ast.Attribute) -> Field:
         name = getattr(owner.kind, "__name__", owner.kind)
         raise NotCompilableError(f"line {node.lineno}: {name} has no field {node.attr}")
     return field
-
-
-def _is_of(kind: Any, classes: Value) -> bool:
-    """Whether numbers of a kind are instances of a class, or of one of a tuple of classes."""
-    options = values.elements_of(classes) if type(classes.kind) is tuple else [classes]
-    python = {"int64": int, "float64": float, "complex128": complex, "bool": bool}.get(kind)
-    own = {python, np.dtype(kind).type} if isinstance(kind, str) else {kind}
-    return any(isinstance(one.kind, Known) and one.kind.value in own for one in options)
 
 
 def method_for(owner: object, node: ast.AST) -> Callable[..., Any]:

@@ -152,7 +152,8 @@ class _Walk:
     def value(self, value: Any, attributes: tuple[str, ...]) -> None:
         add = self.digest.update
         module = getattr(value, "__module__", None) or getattr(value, "__name__", None)
-        if isinstance(module, str) and module in _OF_COMPILER and not getattr(value, "__closure__", None):
+        is_code = isinstance(value, (types.FunctionType, types.ModuleType, type)) and isinstance(module, str)
+        if is_code and module in _OF_COMPILER and not getattr(value, "__closure__", None):
             add(f"ours {module} {getattr(value, '__qualname__', '')}".encode())  # `environment` has their text
         elif isinstance(value, types.FunctionType):
             self.function(value)
@@ -170,6 +171,10 @@ class _Walk:
             add(b"end")
         elif isinstance(value, types.ModuleType):
             add(b"module" + value.__name__.encode())
+            for name in attributes:  # constants of other libraries change with their versions
+                own = getattr(value, name, None)
+                if isinstance(own, (int, float, complex)):
+                    add(name.encode() + _constant(own))
         elif isinstance(value, (types.BuiltinFunctionType, type)):
             add(f"builtin {value.__module__}.{value.__qualname__}".encode())
         elif isinstance(value, np.ufunc) and value in vars(np).values():

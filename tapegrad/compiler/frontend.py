@@ -87,6 +87,8 @@ class Module:
         self.bind = bind
         self.has_elements = False
         self.sources: dict[Any, _Source] = {}
+        self.open: set[Any] = set()
+        self.calls_itself: set[Any] = set()
         self.made: dict[Any, tuple[Any, Any]] = {}  # LLVM's function and the kind of its result
 
     def source(self, function: types.FunctionType | Inner) -> _Source:
@@ -99,17 +101,19 @@ class Module:
         """Emit the call of a Python function."""
         source = self.source(function)
         count = len(source.parameters)
-        if source.packs:
-            args = [*args[: count - 1], values.packed(args[count - 1 :])]
-        missing = count - len(args)
-        if not 0 <= missing <= len(source.defaults):
+        alone = count - source.packs
+        missing, rest = max(alone - len(args), 0), args[alone:]
+        if missing > len(source.defaults) or (rest and not source.packs):
             raise NotCompilableError(f"{source.name} does not take {len(args)} arguments")
-        args = args + [known(value) for value in source.defaults[len(source.defaults) - missing :]]
+        args = args[:alone] + [known(value) for value in source.defaults[len(source.defaults) - missing :]]
+        args += [values.packed(rest)] if source.packs else []
         kinds = tuple(
             source.hints.get(name, "int64") if values.is_word(own.kind) else own.kind
             for name, own in zip(source.parameters, args, strict=True)
         )
         key = function, kinds
+        if key in self.open:
+            self.calls_itself.add(key)
         made, kind = self.made.get(key) or self.define(function, kinds, "")
         result = builder.call(made, [part for own in args for part in own.parts])
         count = values.count_of(kind)
@@ -130,21 +134,25 @@ class Module:
         made = ir.Function(self.ir, ir.FunctionType(ir.IntType(64), parameters), name)
         made.linkage = "internal"
         key = function, kinds
+        self.open.add(key)
         self.made[key] = made, source.hints.get("return", "int64")  # what a call in the function itself takes for it
         body, result = self.emit(made, source, kinds)
         kind = source.hints.get("return", result.kind) if values.is_word(result.kind) else result.kind
+        if not values.is_word(kind) and key in self.calls_itself:
+            raise NotCompilableError(f"{source.name} calls itself, and returns {kind}")
         self.made[key] = made, kind
-        types_of_result, packed = values.types_of(kind), result.parts[0] if result.parts else None
-        if len(types_of_result) != 1:
-            types_of_result = [ir.LiteralStructType(types_of_result)]
-            packed = types_of_result[0](ir.Undefined)
+        self.open.discard(key)
+        parts_of_result, returned = values.types_of(kind), result.parts[0] if result.parts else None
+        if len(parts_of_result) != 1:
+            parts_of_result = [ir.LiteralStructType(parts_of_result)]
+            returned = parts_of_result[0](ir.Undefined)
             for place, part in enumerate(result.parts):
-                packed = body.builder.insert_value(packed, part, place)
-        body.builder.ret(packed)
+                returned = body.builder.insert_value(returned, part, place)
+        body.builder.ret(returned)
         # What a function returns is known at its end only.
-        made.ftype = ir.FunctionType(types_of_result[0], parameters)
+        made.ftype = ir.FunctionType(parts_of_result[0], parameters)
         made.type = made.ftype.as_pointer()
-        made.return_value = ir.values.ReturnValue(made, types_of_result[0])
+        made.return_value = ir.values.ReturnValue(made, parts_of_result[0])
         return made, kind
 
     def emit(self, made: Any, source: _Source, kinds: tuple[Any, ...]) -> tuple[Function, Value]:
@@ -235,17 +243,18 @@ def _functions(path: str, source: str) -> Mapping[tuple[int, str], list[tuple[An
     trees: dict[tuple[int, str], list[Any]] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            trees.setdefault((node.lineno, getattr(node, "name", "<lambda>")), []).append(node)
+            first = min([node.lineno, *[own.lineno for own in getattr(node, "decorator_list", ())]])
+            trees.setdefault((first, getattr(node, "name", "<lambda>")), []).append(node)
     found: dict[tuple[int, str], list[tuple[Any, types.CodeType]]] = {}
     for code in _codes(compile(tree, path, "exec", dont_inherit=True)):
         key = code.co_firstlineno, code.co_name
-        around = [node for node in trees.get(key, ()) if len(trees[key]) == 1 or _is_of(code, node)]
+        around = [node for node in trees.get(key, ()) if len(trees[key]) == 1 or _lies_within(code, node)]
         if around:  # of nested lambdas, the innermost
             found.setdefault(key, []).append((min(around, key=_extent), code))
     return found
 
 
-def _is_of(code: types.CodeType, node: Any) -> bool:
+def _lies_within(code: types.CodeType, node: Any) -> bool:
     """Whether all instructions of a lambda are from its text: several may begin in one line."""
     body = node.body
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)

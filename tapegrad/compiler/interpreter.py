@@ -1,7 +1,7 @@
 """Runs compiled functions in Python (TAPEGRAD_INTERPRET=1): a debugger can step through them, and memory is checked.
 
-The functions are the same ones that `words.py` lowers. Structs and intrinsics have a meaning in Python too, and this
-file is that of the intrinsics. Kernels, and NumPy's and BLAS's functions, stay compiled: `call` runs them.
+The functions are the same ones that `frontend.py` compiles. Structs and intrinsics have a meaning in Python too, and
+this file is that of the intrinsics. Kernels, and NumPy's and BLAS's functions, stay compiled: `call` runs them.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from tapegrad.runtime.locks import module_lock
 __all__ = ["SYMBOL", "JitError", "compile_function"]
 
 SYMBOL = "tapegrad_kernel"
-_lock = module_lock()  # numba's compiler is not reentrant
+_lock = module_lock()  # neither numba's compiler nor LLVM's text of a module is made by two threads at once
 
 
 def compile_function(
@@ -61,9 +61,8 @@ def compile_function(
     Raises
     ------
     JitError
-        If the code may raise a Python exception, or needs a symbol that is not in `tapegrad.compiler.assembly.ALLOWED`.
-    numba.core.errors.NumbaError
-        If neither the front end nor numba can compile it.
+        If neither the front end nor numba can compile it, if the code may raise a Python exception, or if it needs a
+        symbol that is not in `tapegrad.compiler.assembly.ALLOWED`.
 
     Examples
     --------
@@ -85,5 +84,8 @@ def compile_function(
                 raise JitError(
                     f"{function.__name__}: a function over structs is made from its source text, not by numba. {error}"
                 ) from error
-            ir, walks = by_numba.lower(function, signature, bind or {}, symbol), False
+            try:
+                ir, walks = by_numba.lower(function, signature, bind or {}, symbol), False
+            except Exception as other:
+                raise JitError(f"{function.__name__} cannot be compiled: {error}; numba says: {other}") from other
         return assemble(ir, symbol, machine, walks=walks)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tapegrad.compiler import values
+from tapegrad.compiler.arithmetic import cast
 from tapegrad.compiler.expressions import Expressions, method_for
-from tapegrad.compiler.values import NotCompilableError, Value, word
+from tapegrad.compiler.values import Known, NotCompilableError, Value, is_float, is_word, word
 
 __all__ = ["Function"]
 
@@ -24,6 +25,7 @@ class Function(Expressions):
     def __init__(self, function: Any, wider: dict[str, Any], outside: Mapping[str, Any], module: Any) -> None:
         super().__init__(function, wider, outside, module)
         self.end = function.append_basic_block()
+        self.returns_nothing = False
         self.loops: list[tuple[Any, Any]] = []  # where continue and break go
 
     def define(self, tree: ast.FunctionDef | ast.Lambda, args: Mapping[str, Value]) -> Value:
@@ -41,9 +43,13 @@ class Function(Expressions):
         else:
             self.body(tree.body)
         if not self.builder.block.is_terminated:
+            self.returns_nothing = True
             self.builder.branch(self.end)
         self.builder.position_at_end(self.end)
-        return self.load(RESULT)
+        result = self.load(RESULT)
+        if self.returns_nothing and not is_word(result.kind):
+            raise NotCompilableError("a function that returns a number on some ways through it only")
+        return result
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -60,6 +66,7 @@ class Function(Expressions):
     def Pass(self, node: ast.Pass) -> None: ...
 
     def Return(self, node: ast.Return) -> None:
+        self.returns_nothing |= node.value is None
         self.leave(self.value(node.value) if node.value is not None else word(0))
 
     def leave(self, value: Value) -> None:
@@ -99,14 +106,14 @@ class Function(Expressions):
     def If(self, node: ast.If) -> None:
         sides = [(self.function.append_basic_block(), statements) for statements in (node.body, node.orelse)]
         self.go_by(node.test, *(block for block, _ in sides))
-        after, is_met = self.function.append_basic_block(), False
+        after, is_reached = self.function.append_basic_block(), False
         for block, statements in sides:
             if self.goes_on_at(block):
                 self.body(statements)
-                is_met |= not self.builder.block.is_terminated
+                is_reached |= not self.builder.block.is_terminated
                 self.go_to(after)
         self.builder.position_at_end(after)
-        if not is_met:
+        if not is_reached:
             self.builder.unreachable()
 
     def While(self, node: ast.While) -> None:
@@ -118,12 +125,15 @@ class Function(Expressions):
 
     def For(self, node: ast.For) -> None:
         call = node.iter
-        is_range = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"
+        is_range = isinstance(call, ast.Call) and self.value(call.func).kind == Known(range)
         if not (
             is_range and isinstance(call, ast.Call) and 0 < len(call.args) < 4 and isinstance(node.target, ast.Name)
         ):
             raise NotCompilableError(f"line {node.lineno}: a loop over something else than a range")
-        args = [self.word(arg) for arg in call.args]
+        given = [self.value(arg) for arg in call.args]
+        if any(is_float(own.kind) for own in given):
+            raise NotCompilableError(f"line {node.lineno}: a range of numbers that are no integers")
+        args = [cast(self.builder, own, "int64").one for own in given]
         start, stop, step = (word(0).one, *args, word(1).one) if len(args) == 1 else (*args, word(1).one)[:3]
         advance = getattr(step, "constant", None)
         # The body may assign to the variable, so the loop counts in a variable of its own.
@@ -158,11 +168,14 @@ class Function(Expressions):
         self.go_to(again)
         self.loops.pop()
         self.builder.position_at_end(after)
+        if isinstance(node, ast.While) and after not in self.reached:
+            self.builder.unreachable()  # `while True` without a break
 
     def Continue(self, node: ast.Continue) -> None:
         self.builder.branch(self.loops[-1][0])
 
     def Break(self, node: ast.Break) -> None:
+        self.reached.add(self.loops[-1][1])
         self.builder.branch(self.loops[-1][1])
 
     def go_to(self, block: Any) -> None:

@@ -49,6 +49,9 @@ class Known:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Known) and (self.value is other.value or self.value == other.value)
 
+    def __repr__(self) -> str:
+        return repr(self.value)
+
     def __hash__(self) -> int:
         return hash(self.value) if isinstance(self.value, str) else id(self.value)
 
@@ -140,7 +143,7 @@ def count_of(kind: Kind) -> int:
 
 
 def common(kinds: Any) -> Kind:
-    """Return the kind that holds values of all of these kinds; the first of words is the kind of all."""
+    """Return the kind that holds values of all of these kinds; of words, as addresses of structs, that of the first."""
     first, *others = kinds
     for other in others:
         if first == other or (is_word(first) and is_word(other)):
@@ -175,9 +178,13 @@ def known(value: Any) -> Value:
     if type(value) is bool or isinstance(value, np.bool_):
         return Value("bool", (type_of("bool")(int(value)),))
     if type(value) is int:
-        if not -(1 << 63) <= value < 1 << 63:
-            raise NotCompilableError(f"{value} has more than 64 bits")
-        return word(value)
+        if -(1 << 63) <= value < 1 << 63:
+            return word(value)
+        if 0 < value < 1 << 64:
+            return Value("uint64", (type_of("int64")(value - (1 << 64)),))
+        if abs(value) >= 1 << 1000:
+            raise NotCompilableError(f"{value} is no number of 64 bits")
+        return known(float(value))  # beyond 64 bits only floats follow Python
     if isinstance(value, (float, complex, np.number)):
         kind = str(np.dtype(type(value)))
         if is_complex(kind):

@@ -112,13 +112,7 @@ def loop(
     if length is None:
         return kernel
 
-    @intrinsic
-    def row_strides(builder: Any, at: Value) -> Value:
-        return words(builder, at, 1, (STRIDED,) * (count + 1))
-
-    @intrinsic
-    def beginnings(builder: Any, addresses: Value, strides: Value, i: Value) -> Value:
-        return moved(builder, addresses, strides, i)
+    _, _, row_strides, beginnings = row_readers(steps)
 
     def kernel_of_rows(args: int, geometry: int, accumulate: int) -> int:
         first, step, n = addresses(args), strides(geometry), get(geometry, 1) if length == STRIDED else length
@@ -213,6 +207,21 @@ def readers(steps: tuple[int, ...]) -> tuple[Any, Any]:
         return words(builder, geometry, 2, steps)
 
     return addresses, strides
+
+
+def row_readers(steps: tuple[int, ...]) -> tuple[Any, Any, Any, Any]:
+    """Return the intrinsics that read addresses, strides and row strides of all arguments, and where a row begins."""
+    addresses, strides = readers(steps)
+
+    @intrinsic
+    def row_strides(builder: Any, at: Value) -> Value:
+        return words(builder, at, 1, (STRIDED,) * len(steps))
+
+    @intrinsic
+    def beginnings(builder: Any, addresses: Value, strides: Value, i: Value) -> Value:
+        return moved(builder, addresses, strides, i)
+
+    return addresses, strides, row_strides, beginnings
 
 
 def words(builder: Any, at: Value, first: int, known: tuple[int, ...]) -> Value:

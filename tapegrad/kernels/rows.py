@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad.compiler.elements import LINE, as_pointer, load_at, store, store_at, stream_at
 from tapegrad.compiler.intrinsics import get, intrinsic, stack
 from tapegrad.compiler.values import Value
-from tapegrad.kernels.loops import STRIDED, elements, moved, readers, words
+from tapegrad.kernels.loops import elements, row_readers
 from tapegrad.kernels.neighbours import sum_of_neighbours, sums_of_two, with_part
 from tapegrad.kernels.rules import identity
 from tapegrad.recording.steps import TERMS
@@ -37,7 +37,7 @@ def row_sum_loop(
     room, zero = TERMS * np.dtype(target).itemsize, np.dtype(wide).type(0)
     room_for_two = 2 * room
     two = sums_of_two(target, wide)
-    addresses, strides, row_strides, beginnings = _row_readers(steps)
+    addresses, strides, row_strides, beginnings = row_readers(steps)
     single = tuple(place for place in range(count) if steps[place] == 0)
     size = np.dtype(target).itemsize
     in_place = rule is identity and types == (target, target) and steps[0] == size  # no copy is needed
@@ -120,7 +120,7 @@ def fused_row_loop(
     room, zero = TERMS * np.dtype(sum_type).itemsize, np.dtype(wide).type(0)
     whole_size = np.dtype(whole_type).itemsize
     neighbours = sum_of_neighbours(sum_type, wide)
-    addresses, strides, row_strides, beginnings = _row_readers(steps)
+    addresses, strides, row_strides, beginnings = row_readers(steps)
     single = tuple(place for place in range(count) if steps[place] == 0)
 
     @intrinsic
@@ -172,18 +172,3 @@ def fused_row_loop(
         return 0
 
     return kernel
-
-
-def _row_readers(steps: tuple[int, ...]) -> tuple[Any, Any, Any, Any]:
-    """Return the intrinsics that read addresses, strides and row strides of all arguments, and where a row begins."""
-    addresses, strides = readers(steps)
-
-    @intrinsic
-    def row_strides(builder: Any, at: Value) -> Value:
-        return words(builder, at, 1, (STRIDED,) * len(steps))
-
-    @intrinsic
-    def beginnings(builder: Any, addresses: Value, strides: Value, i: Value) -> Value:
-        return moved(builder, addresses, strides, i)
-
-    return addresses, strides, row_strides, beginnings

@@ -103,24 +103,30 @@ def sqrt(x: Pair) -> Pair:
     return Pair(real, is_far.where(x.imag, imag))
 
 
+def _times(size: Any, part: Any) -> Any:
+    """Return a product that is 0, with its sign, where the second factor is: the first may have overflowed."""
+    is_zero = abs(size).of("eq", math.inf).of("logical_and", part.of("eq", 0.0))
+    return is_zero.where(size.of("ge", 0.0).where(part, -part), size * part)
+
+
 def sin(x: Pair) -> Pair:
     """Take the sine of a sum of a real and an imaginary angle."""
-    return Pair(x.real.of("sin") * x.imag.of("cosh"), x.real.of("cos") * x.imag.of("sinh"))
+    return Pair(_times(x.imag.of("cosh"), x.real.of("sin")), x.real.of("cos") * x.imag.of("sinh"))
 
 
 def cos(x: Pair) -> Pair:
     """Take the cosine of a sum of a real and an imaginary angle."""
-    return Pair(x.real.of("cos") * x.imag.of("cosh"), -(x.real.of("sin") * x.imag.of("sinh")))
+    return Pair(x.real.of("cos") * x.imag.of("cosh"), -_times(x.imag.of("sinh"), x.real.of("sin")))
 
 
 def sinh(x: Pair) -> Pair:
     """Take the hyperbolic sine of such a sum."""
-    return Pair(x.real.of("sinh") * x.imag.of("cos"), x.real.of("cosh") * x.imag.of("sin"))
+    return Pair(x.real.of("sinh") * x.imag.of("cos"), _times(x.real.of("cosh"), x.imag.of("sin")))
 
 
 def cosh(x: Pair) -> Pair:
     """Take the hyperbolic cosine of such a sum."""
-    return Pair(x.real.of("cosh") * x.imag.of("cos"), x.real.of("sinh") * x.imag.of("sin"))
+    return Pair(x.real.of("cosh") * x.imag.of("cos"), _times(x.real.of("sinh"), x.imag.of("sin")))
 
 
 def tanh(x: Pair) -> Pair:
