@@ -1,5 +1,7 @@
 """Our own front end: what it compiles is what Python, and numba, compute; what it does not know is left to numba."""
 
+import __future__
+
 import ctypes
 import linecache
 import math
@@ -477,3 +479,17 @@ def factorial(n):
 
 def test_a_function_that_calls_itself():
     assert compiled(factorial)(10) == 3628800
+
+
+def test_a_lambda_without_a_file_is_compiled_by_numba():
+    names = {}
+    exec("f = lambda a: a * a + 1", names)
+    assert compiled(names["f"])(5) == 26
+
+
+def test_what_a_file_imports_from_the_future_does_not_count(tmp_path):
+    """Doctests and consoles compile their text with the imports of another file."""
+    path, names = tmp_path / "text.py", {}
+    path.write_text("f = lambda a: a + 2\n")
+    exec(compile(path.read_text(), str(path), "exec", __future__.annotations.compiler_flag, dont_inherit=True), names)
+    assert frontend.lower(names["f"], ("int64",), {}, "f", jit.target_machine())

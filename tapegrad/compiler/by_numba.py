@@ -26,6 +26,8 @@ _OPTIONS: dict[str, Any] = {
     "_nrt": False,  # no allocation: numba refuses, at compile time, whatever would need its runtime
 }
 
+_ENTRY = "tapegrad_entry"  # by which the function is found among those of numba's module
+
 
 def lower(function: types.FunctionType, signature: tuple[str, ...], bind: Mapping[str, object], symbol: str) -> str:
     """Return LLVM's IR of the C function ``int64 symbol(signature...)``, callees included."""
@@ -33,13 +35,15 @@ def lower(function: types.FunctionType, signature: tuple[str, ...], bind: Mappin
 
     disabled, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, 0  # njit would return the function itself
     try:
-        compiled = numba.njit(_Builder(bind).function(function), **_OPTIONS)
+        entry = _Builder(bind).function(function)
+        entry.__name__ = entry.__qualname__ = _ENTRY
+        compiled = numba.njit(entry, **_OPTIONS)
         compiled.compile(f"int64({', '.join(signature)})")
         ir: str = compiled.inspect_llvm(compiled.signatures[0])
     finally:
         numba.config.DISABLE_JIT = disabled
     natives = re.findall(r"^define [^\n]*?i32 @\"?([\w.$]+)\"?\([^\n]*%retptr", ir, re.MULTILINE)
-    native = next(name for name in natives if f"{len(function.__name__)}{function.__name__}B" in name)
+    native = next(name for name in natives if f"{len(_ENTRY)}{_ENTRY}B" in name)
     return ir + _wrapper(signature, symbol, native)
 
 

@@ -94,6 +94,7 @@ def is_namespace(value: object) -> bool:
 # ---- the digest
 
 _USES_CONSTANT = frozenset(opcode.hasconst)
+_FLAGS = 0xFFFF  # but those of ``from __future__ import``, which tell nothing of what code does
 
 
 @cache
@@ -109,7 +110,7 @@ def code_token(code: types.CodeType) -> bytes:
         code.co_argcount,
         code.co_posonlyargcount,
         code.co_kwonlyargcount,
-        code.co_flags,
+        code.co_flags & _FLAGS,
         code.co_varnames,
         code.co_names,
         code.co_freevars,
