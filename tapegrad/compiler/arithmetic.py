@@ -21,6 +21,7 @@ from tapegrad.compiler.values import (
     is_float,
     is_word,
     known,
+    number_of,
     packed,
     part_of,
     parts,
@@ -78,8 +79,8 @@ def _number(builder: Any, number: Any, source: str, target: str) -> Any:
             return builder.fptrunc(number, kind) if target == "float32" else builder.fpext(number, kind)
         return builder.fptoui(number, kind) if target.startswith("uint") else builder.fptosi(number, kind)
     if is_float(target):
-        value = getattr(number, "constant", None)
-        if isinstance(value, int) and source != "bool":
+        value = number_of(number)
+        if value is not None and source != "bool":
             return kind(float(value % (1 << 64) if source == "uint64" else value))  # as written
         return builder.sitofp(number, kind) if signed else builder.uitofp(number, kind)
     if number.type.width < kind.width:
@@ -102,8 +103,8 @@ def truth(builder: Any, value: Value) -> Any:
 
 def negated(builder: Any, bit: Any) -> Any:
     """Emit the other truth value."""
-    number = getattr(bit, "constant", None)
-    return bit.type(1 - number) if isinstance(number, int) else builder.not_(bit)
+    number = number_of(bit)
+    return builder.not_(bit) if number is None else bit.type(1 - number)
 
 
 def _both(builder: Any, a: Value, b: Value, compares: bool = False) -> tuple[str, Value, Value]:

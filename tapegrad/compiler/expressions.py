@@ -166,12 +166,13 @@ class Expressions(Variables):
                 self.go_by(rest, yes, no)
         else:
             bit = self.truth(test)
-            number = getattr(bit, "constant", None)
-            if isinstance(number, int):
-                self.builder.branch(yes if number else no)
-            else:
+            number = values.number_of(bit)
+            if number is None:
                 self.builder.cbranch(bit, yes, no)
-            self.reached |= {yes, no} if not isinstance(number, int) else {yes if number else no}
+                self.reached |= {yes, no}
+            else:
+                self.builder.branch(yes if number else no)
+                self.reached.add(yes if number else no)
 
     def goes_on_at(self, block: Any) -> bool:
         """Go on at the end of a block, if it is reached; else remove it."""
@@ -252,8 +253,8 @@ class Expressions(Variables):
 
     def either(self, value: Value, other: ast.expr, decides: bool) -> Value:
         bit = truth(self.builder, value)
-        number = getattr(bit, "constant", None)
-        if isinstance(number, int):
+        number = values.number_of(bit)
+        if number is not None:
             return value if bool(number) == decides else self.value(other)
         more, after = (self.function.append_basic_block() for _ in range(2))
         ends = [(value, self.builder.block)]

@@ -135,7 +135,7 @@ class Function(Expressions):
             raise NotCompilableError(f"line {node.lineno}: a range of numbers that are no integers")
         args = [cast(self.builder, own, "int64").one for own in given]
         start, stop, step = (word(0).one, *args, word(1).one) if len(args) == 1 else (*args, word(1).one)[:3]
-        advance = getattr(step, "constant", None)
+        advance = values.number_of(step)
         # The body may assign to the variable, so the loop counts in a variable of its own.
         with self.builder.goto_entry_block():
             counter = self.builder.alloca(start.type)
@@ -144,7 +144,7 @@ class Function(Expressions):
         self.builder.branch(test)
         self.builder.position_at_end(test)
         at = self.builder.load(counter, typ=start.type)
-        if isinstance(advance, int):
+        if advance is not None:
             goes_on = self.builder.icmp_signed("<" if advance > 0 else ">", at, stop)
         else:
             is_up = self.builder.icmp_signed(">", step, step.type(0))

@@ -21,8 +21,8 @@ from tapegrad.runtime.named_tuples import NamedTuple
 
 __all__ = [
     "Known", "NotCompilableError", "Pointer", "Value", "common", "constant", "count_of", "dtype_of", "elements_of",
-    "is_complex", "is_float", "is_word", "known", "known_as", "packed", "part_of", "parts", "promoted", "stored_type",
-    "type_of", "types_of", "word",
+    "is_complex", "is_float", "is_word", "known", "known_as", "number_of", "packed", "part_of", "parts", "promoted",
+    "stored_type", "type_of", "types_of", "word",
 ]  # fmt: skip
 
 Kind = Any
@@ -214,12 +214,17 @@ def elements_of(value: Value) -> list[Value]:
     return found
 
 
+def number_of(part: Any) -> int | None:
+    """Return the integer that one of LLVM's values is, if it is known."""
+    number = getattr(part, "constant", None)
+    return int(number) if isinstance(number, int) else None
+
+
 def constant(value: Value) -> int | None:
     """Return an integer or a truth value that is known; None for any other value."""
     if len(value.parts) != 1 or not (is_word(value.kind) or value.kind == "bool"):
         return None
-    number = getattr(value.parts[0], "constant", None)
-    return int(number) if isinstance(number, int) else None
+    return number_of(value.parts[0])
 
 
 def dtype_of(value: Value) -> str:
