@@ -129,3 +129,66 @@ def test_several_named_results(name):
             np.testing.assert_array_equal(own, one)
     for own, expected in zip(*found, strict=True):
         np.testing.assert_allclose(own, expected, rtol=1e-6, atol=1e-12)
+
+
+CREATED = {
+    "ones": lambda m, **kw: m.ones(2, 3, **kw),
+    "zeros": lambda m, **kw: m.zeros((2, 3), **kw),
+    "full": lambda m, **kw: m.full((2, 3), 3.5, **kw),
+    "arange": lambda m, **kw: m.arange(6, **kw),
+    "eye": lambda m, **kw: m.eye(2, 3, **kw),
+    "linspace": lambda m, **kw: m.linspace(0, 4, 5, **kw),
+    "logspace": lambda m, **kw: m.logspace(0, 2, 3, **kw),
+}
+
+
+@pytest.mark.parametrize("name", CREATED)
+def test_created_tensors(name):
+    torch = pytest.importorskip("torch")
+    for kind in ("float64", "float32", "int64", "complex64"):
+        if (name, kind) != ("arange", "complex64"):
+            found = []
+            for module in (tg, torch):
+                out = module.empty(0, dtype=getattr(module, kind))
+                assert CREATED[name](module, out=out) is out
+                found.append(np.asarray(out))
+            np.testing.assert_allclose(*found, rtol=1e-6)
+            assert found[0].dtype == kind
+    with pytest.raises(RuntimeError, match=r"dtype Double does not match dtype of out parameter \(Float\)"):
+        CREATED[name](tg, out=tg.empty(0, dtype=tg.float32), dtype=tg.float64)
+
+
+def test_random_numbers():
+    for draw in (tg.rand, tg.randn):
+        out = tg.empty(5, dtype=tg.float32)
+        tg.manual_seed(3)
+        assert draw(2, 3, out=out) is out
+        tg.manual_seed(3)
+        np.testing.assert_array_equal(out, draw(2, 3, dtype=tg.float32))
+
+
+def test_sums_are_in_the_dtype_of_out():
+    torch = pytest.importorskip("torch")
+    for name in ("sum", "prod", "cumsum", "cumprod", "mean"):
+        for kind in ("float32", "int64", "int32", "uint8", "complex128"):
+            found = []
+            for module in (tg, torch):
+                out = module.empty(0, dtype=getattr(module, kind))
+                if name == "mean" and "int" in kind:
+                    with pytest.raises(RuntimeError, match="can't be cast"):
+                        module.mean(module.tensor(X), 0, out=out)
+                    continue
+                getattr(module, name)(module.tensor([[1.5, 2.75], [3.5, 4.0]]), 0, out=out)
+                found.append(np.asarray(out))
+            if found:
+                np.testing.assert_array_equal(*found)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype double, but got float instead"):
+        tg.sum(tg.tensor(X), dtype=tg.float64, out=tg.empty(0, dtype=tg.float32))
+
+
+def test_copies_of_views():
+    x, out = tg.tensor(X), tg.empty(0)
+    assert tg.transpose_copy(x, 0, 1, out=out) is out
+    np.testing.assert_array_equal(out, X.T)
+    assert tg.nn.functional.normalize(x, out=out) is out
+    np.testing.assert_allclose(out, X / np.linalg.norm(X, axis=1, keepdims=True))

@@ -11,9 +11,8 @@ from tapegrad.distributions import constraints
 from tapegrad.distributions.distribution import Distribution, broadcast_all
 from tapegrad.distributions.odds import lazy
 from tapegrad.linalg import cholesky, inv, solve_triangular
-from tapegrad.ops.fill import eye
 from tapegrad.ops.random import randn
-from tapegrad.ops.triangles import diag_embed
+from tapegrad.ops.triangles import diag_embed, eye
 from tapegrad.tensor import Tensor
 
 __all__ = ["LowRankMultivariateNormal", "MultivariateNormal"]

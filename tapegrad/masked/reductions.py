@@ -102,6 +102,8 @@ def prod(
     """
     x = operand("prod", input)
     result = filled(x, mask, 1)
+    if dtype is None and x.dtype.kind in "biu":
+        result = result.to(np.int64)  # as products are
     for place in reduced("prod", x, dim)[::-1]:
         result = ops.prod(result, place, True, dtype=dtype)
     return result if keepdim else _without(result, reduced("prod", x, dim))

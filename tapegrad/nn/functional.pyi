@@ -671,7 +671,13 @@ def nll_loss(
     """Negative log-likelihood of classes: :math:`-x_t` for an item with the class :math:`t`."""
 
 def normalize(
-    input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, *, axis: int | tuple[int, ...] = ...
+    input: Any,
+    p: float = 2.0,
+    dim: int | tuple[int, ...] = 1,
+    eps: float = 1e-12,
+    *,
+    axis: int | tuple[int, ...] = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Divide vectors along a dimension by their norms, or by `eps` where a norm is less."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tapegrad.ops.broadcasting import clone, expand, squeeze, unsqueeze
@@ -11,7 +12,7 @@ from tapegrad.ops.movement import view
 from tapegrad.ops.permutations import permute, t, transpose
 from tapegrad.ops.splitting import narrow, select, split_with_sizes, unbind
 from tapegrad.ops.strided import as_strided, unfold
-from tapegrad.ops.table.callers import with_numpy_names
+from tapegrad.ops.table.callers import into, with_numpy_names
 from tapegrad.ops.table.composites import composite, composites
 from tapegrad.ops.table.public import TOP, public
 
@@ -26,8 +27,11 @@ def copying(function: Callable[..., Any]) -> Callable[..., Any]:
     name, function = function.__name__, with_numpy_names(function)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        out = function(*args, **kwargs)
-        return tuple([clone(one) for one in out]) if isinstance(out, tuple) else clone(out)
+        if "out" in kwargs:
+            out = kwargs.pop("out")
+            return into(out, call.__name__, partial(call, **kwargs), args)
+        views = function(*args, **kwargs)
+        return tuple([clone(one) for one in views]) if isinstance(views, tuple) else clone(views)
 
     call.__name__ = call.__qualname__ = f"{name}_copy"
     call.__module__ = TOP  # where pickle finds it

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import real_dtype
+from tapegrad.dtypes import default_dtype, real_dtype
 from tapegrad.ops.arithmetic import add, div, mul, ne, sub
 from tapegrad.ops.broadcasting import broadcast_to, clone
 from tapegrad.ops.concat import cat
@@ -149,7 +149,7 @@ def slope_along(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
             ends = [_weighed(x, dim, first, 0), _weighed(x, dim, last, n - 3)]
         both: Tensor = cat([ends[0], inner, ends[1]], dim)
         return both
-    steps = np.diff(np.asarray(spacing)).astype(real_dtype(x.dtype) if x._layout.floating else np.float64)
+    steps = np.diff(np.asarray(spacing)).astype(real_dtype(x.dtype) if x._layout.floating else default_dtype())
     a, b = steps[:-1], steps[1:]
     along = (-1,) + (1,) * (x.ndim - 1 - dim)
     factors = (-b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b)))

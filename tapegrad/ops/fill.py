@@ -12,17 +12,19 @@ from tapegrad.dtypes import DTypeLike, check_range
 from tapegrad.ops.broadcasting import clone
 from tapegrad.ops.creation import array_of, as_tensor, dtype_or_default, made, shape_of, tensor
 from tapegrad.ops.table import docs
+from tapegrad.ops.table.callers import into
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
 
-@public(common=docs.NEW_TENSOR)
+@public(common=docs.CREATED)
 def empty(
     *shape: Any,
     size: Any = None,
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return a tensor whose elements are not set to anything.
 
@@ -39,6 +41,8 @@ def empty(
     >>> tg.empty(2, 3).shape
     (2, 3)
     """
+    if out is not None:
+        return into(out, "empty", lambda kind: empty(*shape, size=size, dtype=kind), (dtype,), 0)  # type: ignore[no-any-return]
     return made(np.empty(shape_of("empty", shape, size), dtype_or_default(dtype)), requires_grad, device)
 
 
@@ -104,13 +108,14 @@ def asarray(
     return x.requires_grad_() if requires_grad and x.is_leaf else x
 
 
-@public(common=docs.NEW_TENSOR)
+@public(common=docs.CREATED)
 def zeros(
     *shape: Any,
     size: Any = None,
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return a tensor of zeros.
 
@@ -127,16 +132,19 @@ def zeros(
     >>> tg.zeros(2)
     tensor([0., 0.])
     """
+    if out is not None:
+        return into(out, "zeros", lambda kind: zeros(*shape, size=size, dtype=kind), (dtype,), 0)  # type: ignore[no-any-return]
     return made(np.zeros(shape_of("zeros", shape, size), dtype_or_default(dtype)), requires_grad, device)
 
 
-@public(common=docs.NEW_TENSOR)
+@public(common=docs.CREATED)
 def ones(
     *shape: Any,
     size: Any = None,
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return a tensor of ones.
 
@@ -153,6 +161,8 @@ def ones(
     >>> tg.ones(2)
     tensor([1., 1.])
     """
+    if out is not None:
+        return into(out, "ones", lambda kind: ones(*shape, size=size, dtype=kind), (dtype,), 0)  # type: ignore[no-any-return]
     return made(np.ones(shape_of("ones", shape, size), dtype_or_default(dtype)), requires_grad, device)
 
 
@@ -187,37 +197,6 @@ def full(
         check_range(fill_value, np.dtype(dtype))
     value = array_of("full", fill_value, dtype, True)
     return made(np.full(shape_of("full", (size,)), value), requires_grad, device)
-
-
-@public(common=docs.NEW_TENSOR)
-def eye(
-    n: int,
-    m: int | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return a matrix with ones on its diagonal and zeros elsewhere.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    m : int, optional
-        Number of columns, default `n`.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.eye(2)
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-    for name, count in (("n", n), ("m", m)):
-        if count is not None and count < 0:
-            raise RuntimeError(f"{name} must be greater or equal to 0, got {count}: eye({n}, {m})")
-    return made(np.eye(n, m, dtype=dtype_or_default(dtype)), requires_grad, device)
 
 
 def _shape_and_dtype(name: str, input: Any, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.lib import scimath
 
+from tapegrad.dtypes import default_dtype
 from tapegrad.forward.scipy import scipy_function
 from tapegrad.ops.arithmetic import where
 from tapegrad.ops.casts import cast
@@ -35,7 +36,7 @@ def _polynomial(
         def polynomial(input: Any, n: Any) -> Tensor:
             x, degrees = as_operand(input, name, "input", 1), np.trunc(values_of(n, name, "n", 2))
             if not x._layout.floating:
-                x = cast(x, np.result_type(x.dtype, np.float32))
+                x = cast(x, default_dtype())
             point = point_of(x)
             before, p = 0 * x + 1, first(point)
             result = where(degrees == 0, before, where(degrees == 1, p, 0 * x))

@@ -170,7 +170,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
                     f"contracted dimensions need to match, but first has size {x.shape[i]} in dim {i} and second has "
                     f"size {y.shape[j]} in dim {j}; tensordot() got shapes {list(x.shape)} and {list(y.shape)}"
                 )
-            x, y = (sum(x, i, True), y) if y.shape[j] == 1 else (x, sum(y, j, True))
+            x, y = (sum(x, i, True, dtype=x.dtype), y) if y.shape[j] == 1 else (x, sum(y, j, True, dtype=y.dtype))
         del n
     rows = tuple(dim for dim in range(x.ndim) if dim not in left)
     columns = tuple(dim for dim in range(y.ndim) if dim not in right)

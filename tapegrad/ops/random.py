@@ -14,6 +14,7 @@ from tapegrad.ops.creation import dtype_or_default, shape_of
 from tapegrad.ops.generators import Generator
 from tapegrad.ops.generators import drawn as drawn_by
 from tapegrad.ops.table import docs
+from tapegrad.ops.table.callers import into
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import public
@@ -76,7 +77,12 @@ def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Ca
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: bool = False,
+        out: Tensor | None = None,
     ) -> Tensor:
+        if out is not None:
+            return into(  # type: ignore[no-any-return]
+                out, name, lambda kind: sized(*shape, size=size, generator=generator, dtype=kind), (dtype,), 0
+            )
         return drawn(name, shape_of(name, shape, size), generator, dtype_or_default(dtype), requires_grad, device)
 
     def like(
@@ -103,7 +109,7 @@ def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Ca
     ):
         function.__name__ = function.__qualname__ = call
         summary = f"Return independent random numbers, {what}, {of}."
-        common = docs.RANDOM._replace(parameters=parameter)
+        common = (docs.DRAWN if call == name else docs.RANDOM)._replace(parameters=parameter)
         function.__doc__ = docs.docstring(summary, common, example=f">>> tg.{call}{example}.shape\n(2, 3)")
     return public()(sized), public()(like)
 

@@ -55,15 +55,20 @@ def arange(
     start, end, step = (value.item() if hasattr(value, "item") else value for value in (start, end, step))
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end} in arange()")
+    kind = None if dtype is None else np.dtype(dtype)
+    if kind == np.int64:  # PyTorch counts in this dtype, and in double precision for all others
+        start, end, step = int(start), int(end), int(step)
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError(f"upper bound and lower bound inconsistent with step sign: arange({start}, {end}, {step})")
     whole = all(isinstance(value, int) for value in (start, end, step))
-    dtype = np.dtype(np.int64) if whole and dtype is None else dtype_or_default(dtype)
+    kind = np.dtype(np.int64) if whole and dtype is None else dtype_or_default(dtype)
     # NumPy's arange steps by (start + step) - start, whose rounding error grows with the index.
     count = -((start - end) // step) if whole else math.ceil((end - start) / step)
-    return made((start + np.arange(count) * step).astype(dtype), requires_grad, device)
+    if kind.kind in "iu":
+        start, step = int(start), int(step)
+    return made((start + np.arange(count) * step).astype(kind), requires_grad, device)
 
 
 def _evenly(call: str, start: Any, end: Any, steps: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.extremes import clamp_min
 from tapegrad.ops.norms import norm_by_numpy, vector_norm
 from tapegrad.ops.reductions import sum
+from tapegrad.ops.table.callers import into
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
@@ -36,7 +37,9 @@ def _normalize_by_numpy(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1
     _normalize_by_numpy,
     kinks=AWAY_FROM_ZERO,
 )
-def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     r"""Divide vectors along a dimension by their norms, or by `eps` where a norm is less.
 
     Parameters
@@ -46,6 +49,8 @@ def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: f
         Order of the norm.
     dim : int or tuple of int
     eps : float
+    out : Tensor, optional
+        To write the result to.
 
     Raises
     ------
@@ -63,6 +68,8 @@ def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: f
     tensor([[0.6000, 0.8000],
             [0.0000, 0.0000]])
     """
+    if out is not None:
+        return into(out, "normalize", normalize, (input, p, dim, eps))  # type: ignore[no-any-return]
     return div(input, clamp_min(vector_norm(input, p, dim, True), eps))
 
 

@@ -55,7 +55,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLi
     tensor(3.)
     """
     x = _number("nansum", input, dtype)
-    return sum(where(x != x, 0.0, x) if x.dtype.kind == "f" else x, dim, keepdim)
+    return sum(where(x != x, 0.0, x) if x.dtype.kind == "f" else x, dim, keepdim, dtype=dtype)
 
 
 @public(method=True, functions=("nanmean",), adapter="reduction", common=docs.REDUCTION)

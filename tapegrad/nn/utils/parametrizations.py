@@ -12,7 +12,7 @@ from tapegrad.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTrans
 from tapegrad.nn.modules.module import Module
 from tapegrad.nn.utils.parametrize import register_parametrization
 from tapegrad.ops.concat import cat
-from tapegrad.ops.fill import eye, zeros, zeros_like
+from tapegrad.ops.fill import zeros, zeros_like
 from tapegrad.ops.linalg import mv
 from tapegrad.ops.matrices import solve
 from tapegrad.ops.matrix_functions import matrix_exp
@@ -20,6 +20,7 @@ from tapegrad.ops.norms import vector_norm
 from tapegrad.ops.products import vdot
 from tapegrad.ops.qr import householder_product
 from tapegrad.ops.random import randn
+from tapegrad.ops.triangles import eye
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]

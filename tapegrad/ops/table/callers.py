@@ -175,11 +175,16 @@ def _renamed(
 OUT: Final = "out"
 
 
-def into(out: Any, name: str, function: Caller, args: tuple[Any, ...]) -> Any:
-    """Write what a function returns to `out`, and return that."""
+def into(out: Any, name: str, function: Caller, args: tuple[Any, ...], dtype: int | None = None) -> Any:
+    """Write what a function returns to `out`, and return that; `dtype` says which argument is the dtype."""
     from tapegrad.ops.table.out import into as write  # few programs call functions so
 
-    return write(out, name, function, args)
+    return write(out, name, function, args, dtype)
+
+
+def dtype_place(names: tuple[str, ...]) -> int | None:
+    """Return which of these parameters is the dtype."""
+    return names.index("dtype") if "dtype" in names else None
 
 
 # Ops ---------------------------------------------------------------------------------------------------------------
@@ -214,11 +219,13 @@ def caller(plans: PlanCache, signature: Callable[..., Any], operands: tuple[str,
         return result
 
     names = (*positional, *by_keyword)
-    order = [names.index(one) for one in _handed_over(names, operands)]
+    handed_over = _handed_over(names, operands)
+    order = [names.index(one) for one in handed_over]
     expression = f"call({_listed(order)})"
     if OUT not in names:
         out = _PLACES[len(names)]
-        expression += f" if {out} is None else into({out}, {name!r}, call, ({_listed(order)},))"
+        arguments = f"({_listed(order)},), {dtype_place(handed_over)}"
+        expression += f" if {out} is None else into({out}, {name!r}, call, {arguments})"
         names, by_keyword = (*names, OUT), (*by_keyword, OUT)
     template = _template(len(names), expression)(first_call, None, None)
     either = (*parameters.others, *parameters.others.values(), *parameters.required())
@@ -296,7 +303,7 @@ def with_numpy_names(function: F, module: str = "", has_out: bool = False) -> F:
         given = dict(zip(names, values, strict=True))
         out = given.pop(OUT) if further else None
         if out is not None:
-            return into(out, function.__name__, other, (*values[:-1], None))
+            return into(out, function.__name__, other, (*values[:-1], None), dtype_place(names))
         if given.pop(_SURPLUS) is not None:
             return function(*values[: len(parameters.positional) + 1])  # raises Python's error
         for name in flags:

@@ -86,9 +86,12 @@ LOSS_OF_PARTS: Final = Common("", _REDUCTION, _LOSS, _NO_REDUCTION)
 NEW_TENSOR: Final = Common(
     options="dtype : dtype, optional\ndevice : device, optional\n    Only the CPU.\nrequires_grad : bool"
 )
+_OUT: Final = "\nout : Tensor, optional\n    To write the result to; it gives the default dtype."
+CREATED: Final = NEW_TENSOR._replace(options=f"{NEW_TENSOR.options}{_OUT}")
 RANDOM: Final = Common(
     options=f"generator : Generator, optional\n    Default the one that `manual_seed` seeds.\n{NEW_TENSOR.options}"
 )
+DRAWN: Final = RANDOM._replace(options=f"{RANDOM.options}{_OUT}")
 
 _PARAMETERS: Final = "\n\nParameters\n----------\n"
 _RETURNS: Final = "\n\nReturns\n-------\n"

@@ -640,6 +640,7 @@ def empty(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Return a tensor whose elements are not set to anything."""
 
@@ -1484,6 +1485,7 @@ def ones(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Return a tensor of ones."""
 
@@ -1608,6 +1610,7 @@ def rand(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Return independent random numbers, uniform on [0, 1), of a shape."""
 
@@ -1655,6 +1658,7 @@ def randn(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Return independent random numbers, normal with mean 0 and variance 1, of a shape."""
 
@@ -2276,6 +2280,7 @@ def zeros(
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Return a tensor of zeros."""
 
