@@ -157,3 +157,34 @@ def test_random_numbers_have_no_slope(T, draw):
     with T.no_grad():
         assert not draw(T, x).requires_grad
     assert not draw(T, x.detach()).requires_grad
+
+
+@pytest.mark.parametrize("kind", ["int64", "int32", "uint8"])
+@pytest.mark.parametrize(
+    "limits", [(0.0, 5.5, 1.5), (1.5, 4.0), (0.0, -8.000001, -4.0), (0.9, 3.0), (1.0, 5.000001, 2.0)]
+)
+def test_ranges_of_integers(T, kind, limits):
+    values = T.arange(*limits, dtype=getattr(T, kind)).tolist()
+    assert (
+        values
+        == {  # int64 is counted in integers, all others in double precision
+            (0.0, 5.5, 1.5): [0, 1, 2, 3, 4] if kind == "int64" else [0, 1, 2, 3],
+            (1.5, 4.0): [1, 2, 3],
+            (0.0, -8.000001, -4.0): [0, -4] if kind == "int64" else [0, 252, 248] if kind == "uint8" else [0, -4, -8],
+            (0.9, 3.0): [0, 1, 2],
+            (1.0, 5.000001, 2.0): [1, 3] if kind == "int64" else [1, 3, 5],
+        }[limits]
+    )
+
+
+@pytest.mark.usefixtures("float32_default")
+def test_results_of_integers():
+    count = tg.tensor([1, 2, 4], dtype=tg.int32)
+    assert tg.special.chebyshev_polynomial_t(count, 2).dtype == np.float32
+    assert tg.gradient(count, spacing=(tg.tensor([0.0, 1.0, 3.0]),))[0].dtype == np.float32
+    assert tg.masked.prod(count).dtype == np.int64
+    assert tg.nansum(tg.tensor([1.5, 2.5]), dtype=tg.int32).dtype == np.int32
+    row, matrix = tg.ones(1, 2, dtype=tg.int32), tg.ones(4, 3, dtype=tg.int32)
+    product = tg.tensordot(row, matrix, ([0], [0]))
+    assert product.dtype == np.int32
+    assert product.tolist() == [[4, 4, 4]] * 2
