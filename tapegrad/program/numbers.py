@@ -162,11 +162,11 @@ class Numbers:
 
 
 def array_of(layout: Layout) -> np.ndarray:
-    """Return an array of a layout; all its elements are 1."""
+    """Return an array of a layout: zeros, for which the system takes no memory until somebody writes."""
     if layout.contiguous:
-        return np.ones(layout.shape, layout.dtype)
+        return np.zeros(layout.shape, layout.dtype)
     ends = [(length - 1) * stride for length, stride in zip(layout.shape, layout.strides, strict=True)]
     first = -sum(end for end in ends if end < 0)
     nbytes = first + sum(end for end in ends if end > 0) + layout.dtype.itemsize
-    memory = np.ones(-(-nbytes // layout.dtype.itemsize), layout.dtype)
+    memory = np.zeros(-(-nbytes // layout.dtype.itemsize), layout.dtype)
     return np.ndarray(layout.shape, layout.dtype, memory, first, layout.strides)
