@@ -46,8 +46,10 @@ class Batch:
     """
 
     #: From a batch and its operands' arrays to those of the results, and from cotangents, batch, which operands' ones
-    #: are wanted, and operands to these. Breaks an import cycle: `tapegrad.program.batched` installs them.
+    #: are wanted, and operands to these; and what computes a batch in a trace, or None, from its operands' layouts.
+    #: Breaks an import cycle: `tapegrad.program.batched` installs them.
     forward: ClassVar[Callable[..., Any]]
+    in_traces: ClassVar[Callable[..., Any]]
     rule: ClassVar[Callable[..., tuple[Any, ...]]]
 
     def __init__(
@@ -134,6 +136,7 @@ def batch_op(n_operands: int, n_results: int) -> Op:
         results = Batch.forward(batch, arrays[:n_operands])
         return results[0] if n_results == 1 else results
 
+    forward.in_traces = lambda layouts, batch: Batch.in_traces(layouts, batch)  # type: ignore[attr-defined]
     results = tuple([f"out{k}" for k in range(n_results)]) if n_results > 1 else ("out",)
     rule = _rule_of(operands) if n_operands <= MAX_SAVED else _rule_of_many
     op = Op(name="vmap", operands=operands, forward=forward, vjp=rule, family="batch", attrs=("batch",),

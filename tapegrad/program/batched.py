@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -14,10 +14,12 @@ from tapegrad.ops.table.rules import NO_COTANGENT
 from tapegrad.program.batch import Batch, apply_batch, batch_of, has_rule
 from tapegrad.program.derivative import pull, vjp_of
 from tapegrad.program.program import Program
+from tapegrad.program.replay import Replay
 from tapegrad.program.run import Runner
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
-__all__ = ["known_of", "unified"]
+__all__ = ["is_worth", "known_of", "unified"]
 
 _FEW: Final = 16  # items of a group, which is filled up to a power of two of them
 
@@ -56,6 +58,30 @@ def forward(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:
     if runner is None:
         runner = runners[size] = Runner(batch.whole(size), lambda *arrays: _in_python(batch, arrays))
     return tuple(runner(arrays)[0])
+
+
+def is_worth(operations: int, count: int) -> bool:
+    """Whether machine code for items of `count` operations takes less time than to compute so many operations.
+
+    An operation takes 3 µs; code takes 40 ms, and 1 ms for each operation of an item.
+    """
+    return operations > 13_000 + 300 * count
+
+
+def in_traces(layouts: Sequence[Layout], batch: Batch) -> Callable[..., Any] | None:
+    """Return what computes a batch in a trace, if machine code would take longer: the whole program gets its own."""
+    count, mapped = len(batch.program.entries), batch.mapped
+    size = layouts[mapped.index(True)].shape[batch.dims[0]]
+    if batch.dims != (0, 0) or not size or len(batch.ways) > 1 or batch.flags or is_worth(size * count, count):
+        return None
+    run = Replay(batch.program)
+
+    def forward(*arrays: Any) -> Any:
+        items = [[own[k] if each else own for own, each in zip(arrays, mapped, strict=False)] for k in range(size)]
+        results = tuple([np.stack(column) for column in zip(*[run(*item) for item in items], strict=True)])
+        return results if len(results) > 1 else results[0]
+
+    return forward
 
 
 def _in_python(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -177,4 +203,4 @@ def rule(cts: Sequence[Tensor], batch: Batch, wanted: tuple[bool, ...], operands
     return tuple(result)
 
 
-Batch.forward, Batch.rule = staticmethod(forward), staticmethod(rule)
+Batch.forward, Batch.in_traces, Batch.rule = staticmethod(forward), staticmethod(in_traces), staticmethod(rule)

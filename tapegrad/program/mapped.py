@@ -80,10 +80,7 @@ def mapped(function: Callable[..., Any], call: Callable[..., Any], operands: Seq
 
 
 def _is_worth(batch: Batch, size: int) -> bool:
-    """Whether machine code for a batch is there, or is made in less time than calls for each item have taken by now.
-
-    An operation takes 3 µs; code takes 40 ms, and 1 ms for each operation of an item.
-    """
+    """Whether machine code for a batch is there, or is made in less time than calls for each item have taken by now."""
     known = batched.known_of(batch)
     if size in known.runners:
         return known.runners[size].code is not None
@@ -92,7 +89,7 @@ def _is_worth(batch: Batch, size: int) -> bool:
     _recent.append(batch)
     count = len(batch.program.entries)
     known.operations += size * count
-    return known.operations > 13_000 + 300 * count
+    return batched.is_worth(known.operations, count)
 
 
 def _batch(programs: Sequence[Program], operands: Sequence[Any], captured: Sequence[Tensor], has_guards: bool) -> Batch:

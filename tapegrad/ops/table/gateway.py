@@ -240,8 +240,10 @@ def traced(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any], k
     if op.check is not None:
         op.check(bound)
     out = plain(*data, *bound.index_arrays)
-    names = names_of_arrays(len(bound.index_arrays))
-    plan = Plan(op, layouts, bound.attrs, plain, layout_of(out), names)
+    if len(op.results) > 1:
+        plan = several_results(op, layouts, bound.attrs, plain, out)
+    else:
+        plan = Plan(op, layouts, bound.attrs, plain, layout_of(out), names_of_arrays(len(bound.index_arrays)))
     check_saved(plan)
     if len(_traced) == _MOST_TRACED:
         _traced.clear()

@@ -38,6 +38,9 @@ def attributes(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 def by_numpy(op: Op, layouts: Sequence[Layout], attrs: Mapping[str, Any]) -> Callable[..., Any] | None:
     """Return the forward of an op for operands of these layouts, without kernels; None where there are none anyway."""
+    in_traces = getattr(op.forward, "in_traces", None)
+    if in_traces is not None:
+        return in_traces(layouts, **attrs)  # type: ignore[no-any-return]
     if op.prepare_forward is None or op.family not in _FAMILIES or len(op.results) > 1:
         return None
     if isinstance(op.forward, SciPy):

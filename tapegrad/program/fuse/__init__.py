@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -14,11 +15,11 @@ from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.emit import Emitter, module_text
 from tapegrad.program.fuse.estimates import fewest_scalars, loaded_scalars, unrolled_scalars
-from tapegrad.program.fuse.flat import Flat, flat
+from tapegrad.program.fuse.flat import Flat, batches_alone, flat, note_too_long
 from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
-from tapegrad.program.fuse.nests import LANES, SIZE, NestPlan, chunk_of, plan_nests
+from tapegrad.program.fuse.nests import LANES, SIZE, NestPlan, chunk_of, fewer_lanes, plan_nests
 from tapegrad.program.fuse.roles import Roles, roles_of
 from tapegrad.program.fuse.rolled import Store, is_long, rolled
 from tapegrad.program.fuse.schedule import Phase, arrange, plan
@@ -38,6 +39,7 @@ _NODES: Final = 100_000  # scalars while lowering
 LIMIT: Final = 20_000  # in code
 _FEW: Final = 96  # in code, up to which it is compiled in no time
 _SHARED: Final = 4096  # elements along an axis from which on threads may share them: nests have no blocks
+_CACHE: Final = 1 << 20  # bytes between nests of a batch, from which on items are computed one by one
 _NESTS: Final = 200  # of a program: LLVM takes a millisecond for each, and more than that for more
 
 
@@ -140,6 +142,11 @@ def fuse(
                 _refuse_long(flattened.program, long, positions, scalars)
             return _fused(flattened, long, roles, width, in_threads, scalars)
         except TooLongError:
+            if len(program.entries) == 1:
+                note_too_long(program)
+            for batch in batches_alone(program):  # to know of each whether it is too long for other programs, too
+                with contextlib.suppress(Refused):
+                    fuse(batch, in_brief=in_brief)
             raise
         except Refused as error:
             reasons[choice] = error
@@ -177,7 +184,7 @@ def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, i
         ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
         return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
     lowered = lower(flattened, long, _NODES, roles)
-    return _nested(program, lowered, _stores(lowered), roles.lengths)
+    return _nested(program, lowered, _stores(lowered), roles.lengths, _CACHE if flattened.sizes else 0)
 
 
 def _rolled(program: Program, lowered: Lowered, in_threads: bool) -> Fused | None:
@@ -197,13 +204,20 @@ def _rolled(program: Program, lowered: Lowered, in_threads: bool) -> Fused | Non
         return None
 
 
-def _nested(program: Program, lowered: Lowered, stores: Sequence[Store], lengths: dict[int, int]) -> Fused:
+def _nested(
+    program: Program, lowered: Lowered, stores: Sequence[Store], lengths: dict[int, int], most_bytes: int = 0
+) -> Fused:
     """Return a program of several axes as machine code."""
     memory, constants = _memory(program, lowered)
     chunk = chunk_of(lengths[LANES])
     nests = plan_nests(lowered.graph, stores, lengths, chunk)
     if nests.count > _NESTS:
         raise TooLongError(f"there would be {nests.count} nests of loops")
+    fewer = fewer_lanes(chunk, nests.nbytes)
+    if fewer < chunk:
+        chunk, nests = fewer, plan_nests(lowered.graph, stores, lengths, fewer)
+    if most_bytes and nests.nbytes > most_bytes:
+        raise TooLongError(f"{nests.nbytes} bytes would stand between its nests of loops")
     size, head = lay_out(nests, memory)
     nested = NestEmitter(lowered.graph, memory, nests, chunk)
     ir = module_text(nested, nested.stages, head, constants)

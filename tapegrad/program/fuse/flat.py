@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
-from tapegrad.program.machine_code import Refused
+from tapegrad.program.machine_code import Refused, TooLongError
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape.layout import Layout
 
-__all__ = ["Flat", "enter", "flat", "leave"]
+__all__ = ["Flat", "batches_alone", "enter", "flat", "leave", "note_too_long"]
 
 
 #: How many operations the ways through branches may have together, if each item goes all of them.
@@ -25,6 +27,10 @@ _OF_ALL_WAYS: Final = 1000
 #: How many operations an item may have beside others: more have code of their own, in which loops are loops.
 _BESIDE_OTHERS: Final = 400
 _ALONE: Final = 4000  # and how many without others
+
+
+#: From batches to how many items are too many for nests of loops, beside whatever they stand.
+_too_many: Final[WeakKeyDictionary[Any, int]] = WeakKeyDictionary()
 
 
 def _op(name: str, forward: Callable[..., Any] = identity, operands: tuple[str, ...] = ("x",)) -> Op:
@@ -103,8 +109,11 @@ class _Flattening:
             raise Refused(f"vmap: its branches have {count} operations")
         if not batches and count > (_BESIDE_OTHERS if self.has_others else _ALONE):
             raise Refused(f"vmap: an item has {count} operations")
+        size = _size_of(entry, self.layouts)
+        if size >= _too_many.get(batch, size + 1):
+            raise TooLongError(f"vmap: {size} items have too many nests of loops, or too much between them")
         batches = (*batches, len(self.sizes))
-        self.sizes.append(self.layouts[entry.results[0]].shape[batch.dims[1]])
+        self.sizes.append(size)
         inputs = []
         for number, operand, mapped in zip(batch.program.inputs, entry.operands, batch.mapped, strict=True):
             inputs.append(self.new(batch.program.layouts[number], batches))
@@ -130,6 +139,29 @@ class _Flattening:
             found.append(self.new(self.layouts[one], batches))
             self.entries.append(Entry(choose, (results[-1], one, two), {}, (), (found[-1],)))
         return found
+
+
+def _size_of(entry: Entry, layouts: Sequence[Layout]) -> int:
+    """Return the number of items of a batch."""
+    dim: int = entry.attrs["batch"].dims[1]
+    return layouts[entry.results[0]].shape[dim]
+
+
+def note_too_long(program: Program) -> None:
+    """Note that a program of one operation is too long: if it is a batch, all that have it will be refused at once."""
+    (entry,) = program.entries
+    if entry.op.family == "batch":
+        _too_many[entry.attrs["batch"]] = _size_of(entry, program.layouts)
+
+
+def batches_alone(program: Program) -> list[Program]:
+    """Return the programs of each batch of a program that has other operations, too."""
+    if len(program.entries) == 1:
+        return []
+    return [
+        Program(program.layouts, tuple(dict.fromkeys(own.operands)), {}, [own], own.results).compact()
+        for own in program.entries if own.op.family == "batch"
+    ]  # fmt: skip
 
 
 def flat(program: Program) -> Flat:

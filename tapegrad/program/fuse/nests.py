@@ -13,15 +13,18 @@ from typing import Final
 
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.scalars import Node
+from tapegrad.program.fuse.text import BYTES
 from tapegrad.program.machine_code import Refused
 
-__all__ = ["LANES", "REGISTERS", "SIZE", "Nest", "NestPlan", "Stage", "Target", "plan_nests"]
+__all__ = ["LANES", "REGISTERS", "SIZE", "Nest", "NestPlan", "Stage", "Target", "fewer_lanes", "plan_nests"]
 
 LANES: Final = 0  # the axis in the lanes
 SIZE: Final = 8  # of vectors: as many partial results sums have, whatever the width of this CPU's registers
 REGISTERS: Final = 24  # sums that vectors hold beside what is added to them
 _CHEAP: Final = frozenset(("load", "const", "zero", "index", "neg"))
 _AGAIN: Final = 4  # turns from which on lanes that are apart are put side by side first
+_TOO_MUCH: Final = 1 << 16  # bytes between nests, from which on chunks are so short that they have
+_ENOUGH: Final = 1 << 14  # so many: half of a first cache
 _LARGE: Final = 32  # instructions that are not repeated in another nest
 Base = tuple[str, int]
 
@@ -104,6 +107,11 @@ class NestPlan:
     def count(self) -> int:
         """How many nests there are."""
         return sum(len(stage.before) + len(stage.chunked) for stage in self.stages)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory stands between nests."""
+        return sum(size * BYTES[char] for size, char in self.memory.values())
 
 
 class _Planner:
@@ -319,3 +327,10 @@ def row_of(chunk: int) -> int:
 def chunk_of(length: int) -> int:
     """Return how many lanes a chunk has: all, if they are few."""
     return math.ceil(length / SIZE) * SIZE if length <= 512 else 256
+
+
+def fewer_lanes(chunk: int, nbytes: int) -> int:
+    """Return how many lanes a chunk should have, if so many take this memory: it shall stay in the first cache."""
+    if nbytes <= _TOO_MUCH:
+        return chunk
+    return min(chunk, max(SIZE, _ENOUGH * row_of(chunk) // nbytes // SIZE * SIZE))
