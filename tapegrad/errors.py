@@ -91,6 +91,30 @@ on_failure: Final[list[Callable[[], None]]] = []
 _PACKAGE: Final = __file__.removesuffix("errors.py")
 
 
+class ConversionError(RuntimeError, ValueError):
+    """The error of a number asked of a tensor that has not one element: of `item` in PyTorch, and of `float`."""
+
+
+def one_number(tensor: Any) -> Any:
+    """Return the only element of a tensor as a Python number."""
+    if tensor._layout.size != 1:
+        raise ConversionError(
+            "only one element tensors can be converted to Python scalars: a Tensor with "
+            f"{tensor._layout.size} elements cannot be converted to Scalar; use tolist()"
+        )
+    return tensor.item()
+
+
+def real_number(tensor: Any, kind: str) -> Any:
+    """Return the only element of a tensor as a real number, which is converted to a type of C++ in PyTorch."""
+    number = one_number(tensor)
+    if number.__class__ is complex:
+        if number.imag:
+            raise RuntimeError(f"value cannot be converted to type {kind} without overflow; take its .real or .abs()")
+        return number.real
+    return number
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the program that called the library, however deep the call is in it."""
     level, frame = 2, sys._getframe(1)

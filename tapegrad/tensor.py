@@ -142,16 +142,16 @@ class Tensor(TensorMethods):
     def __float__(self) -> float:
         if self._layout.size == 1 and views.renewed(self)._node is not None:
             warnings.warn(errors.NUMBER_OF_GRAD, UserWarning, stacklevel=2)
-        return float(self.item())
+        return float(errors.real_number(self, "double"))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(errors.real_number(self, "int64_t"))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(errors.one_number(self))
 
     def __index__(self) -> int:
-        if self.dtype.kind not in "iu" or self.numel() != 1:
+        if self.dtype.kind not in "biu" or self.numel() != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 

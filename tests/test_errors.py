@@ -230,7 +230,7 @@ OWN = {
                        "backward(): argument 'tensors' (position 1) must be"),
     "input no tensor": (lambda w: w.slope(w.loss, [w.x, "x"]), TypeError,
                         "grad(): argument 'inputs' (position 1) must be"),
-    "float() of many": (lambda w: float(w.x), RuntimeError, "a Tensor with 3 elements cannot be converted to Scalar"),
+    "float() of many": (lambda w: float(w.x), tapegrad.errors.ConversionError, "only one element tensors can be"),
     "numpy without derivative": (lambda w: np.spacing(w.x), TypeError, "np.spacing does not work on tensors"),
     "ufunc out=": (lambda w: np.sin(w.x, out=np.zeros(3)), RuntimeError, ("np.sin(): functions with out=... arguments "
                    "don't support automatic differentiation, but one of the arguments requires grad.")),

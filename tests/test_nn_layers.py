@@ -381,6 +381,7 @@ def test_lazy_layers_keep_mode_dtype_and_hooks() -> None:
     layer.register_forward_hook(lambda *_: seen.append(1))
     layer(tg.ones(2, 3, dtype=tg.float32))
     assert (layer.training, layer.weight.dtype, seen) == (False, tg.float32, [1])
+    assert {buffer.dtype.name for buffer in layer.buffers()} == {"float32", "int64"}
     assert layer.weight.tolist() == [1, 1, 1]
 
 

@@ -14,8 +14,7 @@ from tapegrad.nn.functional import binary_cross_entropy_with_logits, one_hot
 from tapegrad.ops.arithmetic import where
 from tapegrad.ops.fill import full
 from tapegrad.ops.random import bernoulli
-from tapegrad.ops.ranges import arange
-from tapegrad.ops.triangles import eye
+from tapegrad.ops.ranges import arange, eye
 from tapegrad.tensor import Tensor
 
 __all__ = ["Bernoulli", "Categorical", "OneHotCategorical", "OneHotCategoricalStraightThrough"]

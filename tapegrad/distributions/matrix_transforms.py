@@ -12,7 +12,8 @@ from tapegrad.distributions.composition import Transform
 from tapegrad.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
 from tapegrad.linalg import cholesky
 from tapegrad.nn.functional import pad, softplus
-from tapegrad.ops.triangles import diag_embed, eye
+from tapegrad.ops.ranges import eye
+from tapegrad.ops.triangles import diag_embed
 from tapegrad.tensor import Tensor
 
 __all__ = ["CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform"]

@@ -7,12 +7,15 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from tapegrad.distributions import constraints
 from tapegrad.distributions.distribution import Distribution, broadcast_all
 from tapegrad.distributions.odds import lazy
 from tapegrad.linalg import cholesky, inv, solve_triangular
 from tapegrad.ops.random import randn
-from tapegrad.ops.triangles import diag_embed, eye
+from tapegrad.ops.ranges import eye
+from tapegrad.ops.triangles import diag_embed
 from tapegrad.tensor import Tensor
 
 __all__ = ["LowRankMultivariateNormal", "MultivariateNormal"]
@@ -115,8 +118,9 @@ class MultivariateNormal(
         (mean,) = broadcast_all(loc)
         if mean.ndim < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        vector, _ = broadcast_all(mean, matrix[..., 0])
-        vars(self).update({"loc": vector, name: matrix.expand(*vector.shape[:-1], *matrix.shape[-2:])})
+        batch = np.broadcast_shapes(mean.shape[:-1], matrix.shape[:-2])
+        vector = mean.expand(*batch, -1)
+        vars(self).update({"loc": vector, name: matrix.expand(*batch, -1, -1)})
         self._given = ("loc", name)
         super().__init__(vector.shape[:-1], vector.shape[-1:], validate_args)
 

@@ -20,6 +20,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.index_values import are_within
 from tapegrad.ops.table.op import Bound, Sample, xp
+from tapegrad.ops.table.promotion import check_same
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor, from_array
 
@@ -79,6 +80,8 @@ def _class_weights(call: str, weight: Any, x: Tensor) -> np.ndarray | None:
             f"weight tensor should be defined either for all {x.shape[-1]} classes or no classes but got weight tensor "
             f"of shape: {list(given.shape)}"
         )
+    if isinstance(weight, Tensor):
+        check_same("expected scalar type {} but found {} in the weights of " + call, x.dtype, given.dtype)
     return np.asarray(given._data, dtype=x.dtype)
 
 

@@ -21,6 +21,7 @@ from tapegrad.ops.scans import cumprod
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.promotion import check_same
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.structural import integer, one_dim, operation
 from tapegrad.ops.table.values import KINKS
@@ -118,6 +119,7 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Bound:
     tensor([0., 0., 1.])
     """
     x, y = as_operand(input, "linalg.cross", "input", 1), as_operand(other, "linalg.cross", "other", 2)
+    check_same("expected scalar type {} but found {} in linalg.cross()", x.dtype, y.dtype)
     return Bound((x, y), {"dim": _checked_dim(x, y, dim)})
 
 

@@ -19,6 +19,7 @@ from tapegrad.ops.routines import as_list
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.promotion import check_same
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.table.structural import one_dim, operation
 from tapegrad.ops.table.values import KINKS
@@ -167,7 +168,8 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
         raise RuntimeError(f"cdist only supports non-negative p values; got p={p}")
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode; cdist() takes one of {_MODES}")
-    if p == 2 and x.dtype == y.dtype:
+    check_same("expected scalar type {} but found {} in cdist()", x.dtype, y.dtype)
+    if p == 2:
         return euclidean_distances(x, y)  # type: ignore[no-any-return]
     order = p if x.shape[-1] else 1.0  # points without coordinates have distance 0 in any norm
     return vector_norm(sub(unsqueeze(x, -2), unsqueeze(y, -3)), order, -1)  # type: ignore[no-any-return]

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.ops.along import floating
 from tapegrad.ops.arithmetic import add, div, mul, pow
+from tapegrad.ops.casts import cast
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.reductions import mean
 from tapegrad.ops.resampling import resampled
@@ -17,6 +18,7 @@ from tapegrad.ops.standard import standardize
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect_as
 from tapegrad.ops.table.op import Sample, op_table
+from tapegrad.ops.table.promotion import check_mixed
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.transcendental import rsqrt
 from tapegrad.tensor import Tensor
@@ -28,7 +30,10 @@ def scaled(kind: str, x: Tensor, weight: Any, bias: Any) -> Tensor:
     """Return x times weights, and with a bias: the last step of a kind of norm."""
     if weight is None:
         return x if bias is None else add(x, bias)
-    return mul(x, weight) if bias is None else _AFFINE[kind](x, weight, bias)
+    if bias is None:
+        check_mixed(x.dtype, weight.dtype)
+        return mul(x, weight)
+    return _AFFINE[kind](x, weight, bias)
 
 
 def standard_by_numpy(x: Any, dims: tuple[int, ...], eps: float) -> Any:
@@ -176,7 +181,9 @@ def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = No
         return scaled("Layer", mul(x, rsqrt(add(mean(mul(x, x), dims, True), eps))), weight, None)
     x = floating("rms_norm", x)
     out = standardize(x, parts, float(np.finfo(x.dtype).eps) if eps is None else eps, False)
-    return scaled("Layer", out, weight, None)
+    if weight is None or weight.dtype == x.dtype:
+        return scaled("Layer", out, weight, None)
+    return cast(mul(out, weight), x.dtype)  # PyTorch takes two dtypes in this norm only
 
 
 def _response_by_numpy(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:

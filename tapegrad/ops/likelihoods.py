@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tapegrad.ops.shaped import shaped
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import as_operand, shape_of, values_of
 from tapegrad.ops.table.op import xp
+from tapegrad.ops.table.promotion import check_same, one_dtype, only_floats
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.transcendental import log
 from tapegrad.tensor import Tensor
@@ -47,21 +49,17 @@ def _bce_by_numpy(x: Any, y: Any) -> Any:
 _binary_cross_entropy = shaped(
     "binary_cross_entropy", {}, _bce, (_bce_input_rule, _bce_target_rule), _bce_by_numpy,
     special={(0.5, 0.5): (0.0, 0.0), (0.5, 1.0): (-2.0, 0.0), (1.0, 1.0): (0.0, -100.0)}, domain=(0.05, 0.95),
+    check_dtypes=one_dtype(partial(check_same, "Found dtype {1} but expected {0}"), only_floats("cross entropy")),
 )  # fmt: skip
 
 
 def _check_same_shape(call: str, input: Any, target: Any) -> None:
     shapes = shape_of(target), shape_of(input)
     if shapes[0] != shapes[1]:
-        of_scores = call.endswith("logits")
         first = (
-            ""
-            if of_scores
-            else (
-                f"Using a target size ({list(shapes[0])}) that is different to the input size ({list(shapes[1])}) is "
-                f"deprecated. Please ensure they have the same size. "
-            )
-        )
+            f"Using a target size ({list(shapes[0])}) that is different to the input size ({list(shapes[1])}) is "
+            "deprecated. Please ensure they have the same size. "
+        ) * (not call.endswith("logits"))
         raise ValueError(
             f"{first}Target size ({list(shapes[0])}) must be the same as input size ({list(shapes[1])}) in {call}()"
         )

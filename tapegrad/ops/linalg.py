@@ -14,7 +14,7 @@ from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect, connect_as
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, op_table, xp
-from tapegrad.ops.table.promotion import promote
+from tapegrad.ops.table.promotion import check_same, promote
 from tapegrad.ops.table.public import public, publish
 from tapegrad.tape.layout import broadcast_shape
 from tapegrad.tensor import Tensor
@@ -162,11 +162,11 @@ def _bind(input: Any, other: Any) -> Any:
 def _check(x: Tensor, y: Tensor) -> None:
     """Raise PyTorch's errors unless two tensors can be multiplied."""
     if not x.ndim or not y.ndim:
-        raise RuntimeError(
-            f"both arguments to matmul need to be at least 1D, but they are {x.ndim}D and {y.ndim}D; multiply by a "
-            f"number with *"
-        )
+        ranks = f"{x.ndim}D and {y.ndim}D; multiply by a number with *"
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {ranks}")
     if x.dtype != y.dtype:
+        if x.ndim == y.ndim == 1:
+            check_same("dot : expected both vectors to have same dtype, but found {} and {}", x.dtype, y.dtype)
         names = [_NAMES.get(tensor.dtype.name, tensor.dtype.name) for tensor in (x, y)]
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}; a matrix product does not "

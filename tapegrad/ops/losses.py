@@ -120,6 +120,12 @@ def _of_one_dtype(*operands: Any) -> Any:
     return [cast(operand, dtype) for operand in operands]
 
 
+def in_dtype_of(input: Any, loss: Tensor) -> Tensor:
+    """Return a loss in the dtype of the input, whatever the target's is, as in PyTorch."""
+    dtype = getattr(input, "dtype", loss.dtype)
+    return loss if loss.dtype == dtype or dtype.kind != "f" else cast(loss, dtype)
+
+
 def _mse_by_numpy(input: np.ndarray, target: np.ndarray, reduction: str = "mean") -> Any:
     squares = np.square(input - target)
     return squares if reduction == "none" else squares.sum() if reduction == "sum" else squares.mean()
@@ -257,8 +263,9 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    kind = input
     input, target = _compared(input, target)
-    loss = _huber_loss(input, target, delta)
+    loss = in_dtype_of(kind, _huber_loss(input, target, delta))
     if weight is not None:
         if shape_of(weight) != shape_of(input):
             raise ValueError("Weights and input must have the same size.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.arithmetic import add, div, minimum, mul, sub
-from tapegrad.ops.losses import REDUCTIONS, reduced
+from tapegrad.ops.losses import REDUCTIONS, in_dtype_of, reduced
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.shaped import shaped
 from tapegrad.ops.similarities import pairwise_distance
@@ -128,7 +128,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     >>> tg.nn.functional.soft_margin_loss(tg.tensor([0.0, -1000.0]), tg.tensor([1.0, 1.0]))
     tensor(500.3466)
     """
-    return reduced("soft_margin_loss", _soft_margin(input, target), reduction)
+    return reduced("soft_margin_loss", in_dtype_of(input, _soft_margin(input, target)), reduction)
 
 
 _cosine_embedding = shaped(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import DTypeLike
+from tapegrad.dtypes import TORCH_NAMES, DTypeLike
 from tapegrad.kernels.along import step_along
 from tapegrad.kernels.norms import ORDERS
 from tapegrad.ops.along import along, reduced_shape
@@ -121,6 +121,21 @@ def _as_numpy(x: Any, *, axis: Any = None, keepdims: bool = False, ord: float = 
     return vector_norm(x, ord, axis, keepdims)
 
 
+def _check_dtype(own: np.dtype, dtype: np.dtype) -> None:
+    """Raise PyTorch's error if a norm of numbers of a dtype is not computed in another one."""
+    name = TORCH_NAMES.get(dtype.name, dtype.name)
+    if dtype.kind not in "fc":
+        raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {name}")
+    if own.kind != dtype.kind:
+        kind = "real" if own.kind == "f" else "complex"
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {name}")
+    if dtype.itemsize < own.itemsize:
+        raise RuntimeError(
+            f"linalg.vector_norm: the dtype of the input ({TORCH_NAMES[own.name]}) should be convertible without "
+            f"narrowing to the specified dtype ({name})"
+        )
+
+
 @public(namespaces=(LINALG,), functions=("linalg.vector_norm",),
         adapter=_as_numpy)  # fmt: skip
 @operation(
@@ -204,6 +219,7 @@ def vector_norm(
             f"dtype {vectors.dtype}; convert it first"
         )
     if dtype is not None:
+        _check_dtype(vectors.dtype, np.dtype(dtype))
         vectors = cast(vectors, dtype)
     order, dims = float(ord), reduced_dims("linalg.vector_norm", vectors.ndim, dim)
     if (order < 0 or order == np.inf) and 0 in [vectors.shape[own] for own in dims]:

@@ -19,6 +19,7 @@ from tapegrad.ops.reductions import sum
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.promotion import check_same
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.structural import all_dims, one_dim
 from tapegrad.tensor import Tensor
@@ -163,7 +164,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     """
     x, y = as_operand(a, "tensordot", "a", 1), as_operand(b, "tensordot", "b", 2)
     left, right = _contracted(x, y, dims)
-    for n, (i, j) in enumerate(zip(left, right, strict=True)):
+    for i, j in zip(left, right, strict=True):
         if x.shape[i] != y.shape[j]:
             if 1 not in (x.shape[i], y.shape[j]):
                 raise RuntimeError(
@@ -171,7 +172,6 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
                     f"size {y.shape[j]} in dim {j}; tensordot() got shapes {list(x.shape)} and {list(y.shape)}"
                 )
             x, y = (sum(x, i, True, dtype=x.dtype), y) if y.shape[j] == 1 else (x, sum(y, j, True, dtype=y.dtype))
-        del n
     rows = tuple(dim for dim in range(x.ndim) if dim not in left)
     columns = tuple(dim for dim in range(y.ndim) if dim not in right)
     inner = prod(x.shape[dim] for dim in left)
@@ -266,12 +266,11 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
     tensor([3., 7.])
     """
     a, b = as_operand(x, "linalg.vecdot", "x", 1), as_operand(y, "linalg.vecdot", "y", 2)
-    lengths = [own.shape[one_dim("linalg.vecdot", own.ndim, dim)] if own.ndim else 1 for own in (a, b)]
-    if lengths[0] != lengths[1]:
-        raise RuntimeError(
-            f"linalg.vecdot: Expected x and y to have the same length in dim {dim}, but got {lengths[0]} and "
-            f"{lengths[1]}"
-        )
+    words = "linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} instead"
+    check_same(words, a.dtype, b.dtype)
+    n, m = (own.shape[one_dim("linalg.vecdot", own.ndim, dim)] if own.ndim else 1 for own in (a, b))
+    if n != m:
+        raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same length in dim {dim}, but got {n} and {m}")
     return sum(mul(conj(a), b), dim)
 
 

@@ -1,4 +1,4 @@
-"""Creation: sequences of values."""
+"""Creation: sequences of values, and matrices with ones on the diagonal."""
 
 from __future__ import annotations
 
@@ -141,3 +141,34 @@ def logspace(
     """
     values = np.power(base, _evenly("logspace", start, end, steps))
     return made(values.astype(dtype_or_default(dtype)), requires_grad, device)
+
+
+@public(common=docs.NEW_TENSOR)
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a matrix with ones on its diagonal and zeros elsewhere.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    m : int, optional
+        Number of columns, default `n`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    for name, count in (("n", n), ("m", m)):
+        if count is not None and count < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {count}: eye({n}, {m})")
+    return made(np.eye(n, m, dtype=dtype_or_default(dtype)), requires_grad, device)

@@ -14,6 +14,7 @@ from tapegrad.kernels.along import has_kernel
 from tapegrad.kernels.standard import MOMENTS, geometry_of_rows, kernel_of_rows
 from tapegrad.ops.standard import affine
 from tapegrad.ops.table.op import xp
+from tapegrad.ops.table.promotion import check_mixed
 from tapegrad.recording.steps import address_of_array
 from tapegrad.tape import versions
 from tapegrad.tape.layout import dtype_name
@@ -33,6 +34,7 @@ def by_running(call: str, x: Tensor, running_mean: Any, running_var: Any, eps: f
     for name, own in (("running_mean", running_mean), ("running_var", running_var)):
         if tuple(own.shape) != (x.shape[1],):
             raise RuntimeError(f"{name} should contain {x.shape[1]} elements not {math.prod(own.shape)}")
+        check_mixed(x.dtype, own.dtype)
     if modes.is_traced():
         return _by_running_traced(x, running_mean, running_var, eps)
     means, variances = (np.asarray(getattr(own, "_data", own)) for own in (running_mean, running_var))
@@ -78,6 +80,7 @@ def update_both(x: Tensor, running_mean: Any, running_var: Any, momentum: float,
     if tracer is not None:
         _update_both_traced(tracer, x, (running_mean, running_var), momentum, parts)
         return
+    check_mixed(x.dtype, *(running.dtype for running in (running_mean, running_var) if running is not None))
     channels, (means, squares) = x.shape[1], _moments(x, parts)
     variances = squares / max(parts[0] * parts[2] - 1, 1)
     for running, values in ((running_mean, means), (running_var, variances)):

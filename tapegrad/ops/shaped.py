@@ -80,12 +80,11 @@ def shaped(
         fx=fx,
         oracle=oracle,
         samples=samples,
-        check_dtypes=None if takes_integers else only_floats(name),
         special={
             (*(at if isinstance(at, tuple) else (at,)), *given): slope if isinstance(slope, tuple) else (slope,)
             for at, slope in special.items()
         },
-        **{"real_only": True, **fields},
+        **{"real_only": True, "check_dtypes": None if takes_integers else only_floats(name), **fields},
     )
 
 

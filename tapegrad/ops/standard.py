@@ -13,6 +13,7 @@ from tapegrad.kernels.standard import BACK, FORWARD, geometry_of_rows, kernel_of
 from tapegrad.ops.along import floating
 from tapegrad.ops.table.elementwise import elementwise
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.promotion import check_mixed, one_dtype
 from tapegrad.ops.table.structural import operation
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
@@ -104,5 +105,5 @@ affine = elementwise(
     (lambda ct, y: ct * y, lambda ct, x: ct * x, lambda ct: ct), fx=lambda x, y, z: x * y + z,
     doc="Product and sum.",
     samples=(Sample(((2, 3), (3,), (3,))), Sample(((3,), (3,), (3,)))), oracle=lambda x, y, z: z + y * x,
-    real_only=True,
+    real_only=True, check_dtypes=one_dtype(check_mixed),
 )  # fmt: skip

@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.devices import DeviceLike
-from tapegrad.dtypes import DTypeLike
 from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.broadcasting import clone
-from tapegrad.ops.creation import dtype_or_default, made
 from tapegrad.ops.diagonals import diagonal, diagonal_view
 from tapegrad.ops.movement import flatten
 from tapegrad.ops.table import docs
@@ -230,34 +227,3 @@ def diagflat(input: Any, offset: int = 0) -> Tensor:
             [0., 2.]])
     """
     return diag_embed(flatten(input), offset)
-
-
-@public(common=docs.NEW_TENSOR)
-def eye(
-    n: int,
-    m: int | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return a matrix with ones on its diagonal and zeros elsewhere.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    m : int, optional
-        Number of columns, default `n`.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.eye(2)
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-    for name, count in (("n", n), ("m", m)):
-        if count is not None and count < 0:
-            raise RuntimeError(f"{name} must be greater or equal to 0, got {count}: eye({n}, {m})")
-    return made(np.eye(n, m, dtype=dtype_or_default(dtype)), requires_grad, device)

@@ -43,6 +43,8 @@ class _Lazy(Module):
         for name, param in made.named_parameters():
             params[name].data = param.data.to(params[name].dtype)
             setattr(made, name, params[name].requires_grad_(param.requires_grad))
+        for name, buffer in self.named_buffers():
+            setattr(made, name, getattr(made, name).to(buffer.dtype))
         hooks = {"_hooks": self._hooks} if "_hooks" in self.__dict__ else {}
         self.__class__ = self._base
         self.__dict__.clear()

@@ -20,7 +20,7 @@ from tapegrad.ops.norms import vector_norm
 from tapegrad.ops.products import vdot
 from tapegrad.ops.qr import householder_product
 from tapegrad.ops.random import randn
-from tapegrad.ops.triangles import eye
+from tapegrad.ops.ranges import eye
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]

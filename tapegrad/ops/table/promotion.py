@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import default_dtype
+from tapegrad.dtypes import TORCH_NAMES, default_dtype
 from tapegrad.forward import rowwise
 from tapegrad.forward.powers import Power, check_exponent
 from tapegrad.tape.layout import Layout
@@ -81,6 +81,31 @@ def only_floats(call: str, *names: str) -> Callable[[tuple[Layout, ...]], None]:
 
     check.refuses_numbers = bool(names)  # type: ignore[attr-defined]
     return check
+
+
+def one_dtype(check: Callable[..., None], first: Callable[..., None] | None = None) -> Callable[..., None]:
+    """Return the check of an op, after a first one: `check` gets the dtypes of all operands but Python numbers."""
+
+    def checked(layouts: tuple[Layout, ...]) -> None:
+        if first is not None:
+            first(layouts)
+        check(*[layout.dtype for layout in layouts if not layout.weak])
+
+    return checked
+
+
+def check_same(words: str, *dtypes: np.dtype) -> None:
+    """Raise PyTorch's error, with its names of the dtypes in these words, if the dtypes differ."""
+    if any(dtype != dtypes[0] for dtype in dtypes):
+        names = [TORCH_NAMES.get(dtype.name, dtype.name) for dtype in dtypes]
+        raise RuntimeError(f"{words.format(*names)}; this function does not promote: convert one with .to(...)")
+
+
+def check_mixed(input: np.dtype, *parameters: np.dtype) -> None:
+    """Raise PyTorch's error if the parameters of a norm do not have the dtype of its input."""
+    single = all(dtype == np.float32 for dtype in parameters)
+    what = "all inputs must share same datatype" if single else "expect parameter to have scalar type of Float"
+    check_same(f"mixed dtype (CPU): {what}. It got {', '.join(['{}'] * (1 + len(parameters)))}", input, *parameters)
 
 
 def no_numbers(call: str, *names: str) -> Callable[[tuple[Layout, ...]], None]:
