@@ -28,9 +28,11 @@ def compile(
         integer is a constant until another one comes, then an input, unless Python looks at it, as `range` does. If
         the Python code depends on values, e.g. in ``if x > 0``, each branch has its own program.
     memory : int, optional
-        How many bytes each loop by `tapegrad.func.scan`, `while_loop` or `fori_loop` may keep for its derivative. A
-        loop that needs more keeps the inputs of some iterations (checkpoints), and recomputes the iterations between
-        them. The number of recomputed iterations is the least for that number of checkpoints.
+        How many bytes each loop by `tapegrad.func.scan`, `while_loop` or `fori_loop` may keep for its derivative, and
+        how many the program may keep between its operations. A loop that needs more keeps the inputs of some iterations
+        (checkpoints), and recomputes the iterations between them. The number of recomputed iterations is the least for
+        that number of checkpoints. A program that needs more computes parts of the forward pass again. If no way with
+        so few bytes is found, the one with the fewest that was found runs; `Program.memory` says how many these are.
     disable : bool
         Return the function as it is.
     fullgraph, dynamic, backend, mode, options

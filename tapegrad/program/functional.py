@@ -95,7 +95,7 @@ class Functional:
             layouts, [*given, *sources.values()], program.constants, program.entries, [*results, *states, *grads],
             program.guards,
         ).compact()  # fmt: skip
-        pure.has_functions, pure.tracked = program.has_functions, program.tracked
+        pure.has_functions, pure.tracked, pure.limit = program.has_functions, program.tracked, program.limit
         state, slopes = (Slot(0),) * len(cells), (Slot(0),) * len(grads)
         pure.signature = Signature(
             own.name,

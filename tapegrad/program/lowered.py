@@ -23,6 +23,7 @@ _codes: Final[WeakValueDictionary[Hashable, Fused | Blocked]] = WeakValueDiction
 
 def machine_code(program: Program, may_stop: bool) -> Code:
     """Return a program as machine code, which calls operations that are not fused if it `may_stop`."""
+    limit = program.limit
     program = paired(Scan.lifted(program))
     if len(program.entries) == 1 and program.entries[0].op.family == "batch":
         try:
@@ -30,7 +31,34 @@ def machine_code(program: Program, may_stop: bool) -> Code:
         except Refused:
             if not may_stop:
                 raise
-    return code_of(program, in_threads=True)
+    return code_of(program, in_threads=True) if limit is None else _within(program, limit)
+
+
+def _within(program: Program, limit: int) -> Code:
+    """Return the code of a program that keeps at most so many bytes, if there is such code; else the least of it."""
+    found, reason, share = None, Refused(""), 0.5
+    try:
+        found = code_of(program, in_threads=True)
+        if found.scratch_bytes <= limit:
+            return found
+        share = limit / found.scratch_bytes
+    except Refused as error:  # e.g. since too many bytes would stand between its stages
+        reason = error
+    from tapegrad.program.rematerialized import keeping_less  # at call time: it imports loops that are operations
+
+    for own in keeping_less(program, share):
+        try:
+            code = code_of(own, in_threads=True)
+        except Refused as error:
+            reason = error
+            continue
+        if found is None or code.scratch_bytes < found.scratch_bytes:
+            found = code
+        if found.scratch_bytes <= limit:
+            break
+    if found is None:
+        raise reason
+    return found
 
 
 def _of_batch(program: Program) -> Fused | Blocked:

@@ -28,7 +28,8 @@ _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other t
 
 def _known_code(program: Program, may_stop: bool) -> Code | Remembered:
     """Return the machine code of a program, if possible without lowering it again."""
-    found = remembered(program, may_stop)
+    kind = may_stop if program.limit is None else (may_stop, program.limit)
+    found = remembered(program, kind)
     if isinstance(found, str):
         raise Refused(found)
     if found is not None:
@@ -36,10 +37,10 @@ def _known_code(program: Program, may_stop: bool) -> Code | Remembered:
     try:
         code = _lowered(program, may_stop)
     except Refused as error:
-        remember(program, may_stop, str(error))
+        remember(program, kind, str(error))
         raise
     code.address()  # now it can be found by others
-    remember(program, may_stop, code)
+    remember(program, kind, code)
     return code
 
 
@@ -74,6 +75,7 @@ class Runner:
     @garbage.kept()
     def __init__(self, program: Program, otherwise: Callable[..., Sequence[Any]] | None = None) -> None:
         self.program, self.checked = program, with_refusals(program)
+        self.checked.limit = program.limit
         self.code: Code | Remembered | None = None
         self.refused, self._may_stop = "", otherwise is None
         self._fixed: dict[tuple[bool, ...], list[int]] = {}
