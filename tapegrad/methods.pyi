@@ -144,7 +144,7 @@ class TensorMethods:
         """Combine integers bit by bit, or truth values: 1 where they differ, :math:`z = \\sum_k 2^k [x_k \\ne y_k]`."""
 
     def __invert__(self) -> Tensor:
-        """Invert integers bit by bit, or truth values."""
+        """Return `bitwise_not`."""
 
     def __lshift__(self, other: Any) -> Tensor:
         """Integers times powers of two, :math:`z = x 2^{y}`."""

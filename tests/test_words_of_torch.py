@@ -11,7 +11,8 @@ import tapegrad as tg
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-# f and d are vectors in single and double precision, i of integers, z a complex number, X an image, p a dictionary.
+# f and d are vectors in single and double precision, i of integers, b of bools, z a complex number, X an image, p a
+# dictionary.
 DTYPES = """
 T.dot(d, f)
 T.vdot(d, f)
@@ -55,12 +56,73 @@ p.get('missing').x
 p.__delitem__('missing')
 """
 
+INTEGERS = """
+i.uniform_()
+i.normal_()
+T.lerp(i, i, 0.5)
+T.bernoulli(i)
+T.randint(2.5, (2,))
+~d
+T.tensor([[1], 2])
+i.mean()
+T.tensor([1, 2], requires_grad=True)
+i.add_(1.5)
+i.div_(2)
+i.exp_()
+i.pow_(-1)
+i.copy_(d).backward()
+F.softmax(i, 0)
+F.relu(b)
+F.layer_norm(i, (3,))
+i.logsumexp(0).backward()
+T.linalg.norm(i)
+T.linalg.inv(i.diag())
+i @ d
+i // 0
+i % 0
+i ** -1
+d & d
+d << 1
+-b
+b - b
+1 - b
+b // b
+b % b
+T.multinomial(i, 1)
+T.quantile(i, 0.5)
+T.gcd(d, d)
+T.nextafter(i, i)
+T.complex(i, i)
+T.autograd.grad(i.sum(), i)
+i.backward()
+T.nn.Parameter(i)
+T.nn.Embedding(3, 2)(d)
+T.frexp(i)
+i[d]
+i.index_add_(0, T.tensor([0]), d[:1])
+i.scatter_(0, T.tensor([0]), d[:1])
+"""
+COUNTS = """
+T.nn.ReLU()(d, d)
+T.nn.GELU()(d, 'tanh')
+T.nn.MSELoss()(d, d, 'sum')
+T.nn.Softmax(0)(d, 0)
+T.nn.Linear(3, 2)(d, d)
+T.nn.Linear(3, 2)()
+T.sin(d, d)
+T.sin(d, foo=1)
+F.softmax(d, 0, foo=1)
+F.linear(d)
+d.backward(1, 2, 3, 4, 5)
+"""
+
 
 def names_of(m: Any) -> dict[str, Any]:
     """Return what a call may use."""
     d = m.tensor([1.0, 2.0, 3.0], dtype=m.float64)
     return {
-        "T": m, "F": m.nn.functional, "d": d, "f": d.float(), "i": m.tensor([1, 2, 3]), "z": m.tensor(1 + 2j),
+        "T": m, "F": m.nn.functional, "d": d, "f": d.float(), "i": m.tensor([1, 2, 3]),
+        "b": m.tensor([True, False, True]), "z": m.tensor(1 + 2j),
         "X": m.ones(2, 4, 3, dtype=m.float64), "p": m.nn.ParameterDict({"a": d}),
     }  # fmt: skip
 
@@ -69,6 +131,14 @@ def words(message: str) -> list[str]:
     """Return what a message begins with, but for brackets and the library."""
     text = message.splitlines()[0].replace("torch.", "").replace("tapegrad.", "")
     return re.findall(r"[a-z_']+", re.sub(r"\(.*?\)|\[.*?\]", "", text.lower()))[:6]
+
+
+@pytest.fixture(autouse=True)
+def _numbers_are_double() -> Any:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
 
 
 def calls(text: str) -> Any:
@@ -85,6 +155,8 @@ def compare(call: str) -> None:
         found.append(raised.value)
     ours, theirs = found
     assert type(theirs) in type(ours).__mro__, repr(ours)
+    if type(theirs) is NotImplementedError:  # it names the kernel
+        return
     expected = words(str(theirs))
     assert words(str(ours))[: len(expected)] == expected, (str(ours), str(theirs))
 
@@ -99,6 +171,20 @@ def test_two_dtypes(call: str) -> None:
 def test_numbers(call: str) -> None:
     """Tensors that are no number."""
     compare(call)
+
+
+@calls(INTEGERS)
+def test_integers(call: str) -> None:
+    """What functions of real numbers do with integers, and functions of integers with real numbers."""
+    compare(call)
+
+
+@calls(COUNTS)
+def test_counts_of_arguments(call: str) -> None:
+    """Arguments that a function does not have, or that are missing: Python's own words, which PyTorch's differ from."""
+    for m in (tg, torch):
+        with pytest.raises(TypeError, match="argument"):
+            eval(call, names_of(m))
 
 
 @calls(MEMBERS)

@@ -57,6 +57,15 @@ def _reversed(self: Tensor) -> Any:  # Python asks for an iterator
     return flip(self, 0) if self.ndim else self
 
 
+def _invert(self: Tensor) -> Tensor:
+    """Return `bitwise_not`."""
+    if self.dtype.kind not in "biu":
+        raise TypeError(
+            f"~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on dtype {self.dtype}"
+        )
+    return logic.bitwise_not(self)
+
+
 def _comparison(function: Binary) -> Binary:
     def call(self: Tensor, other: Any) -> Any:
         if isinstance(other, OPERANDS):
@@ -83,7 +92,7 @@ OPERATORS: dict[str, Any] = {
     "__and__": logic.bitwise_and, "__rand__": logic.bitwise_and,
     "__or__": logic.bitwise_or, "__ror__": logic.bitwise_or,
     "__xor__": logic.bitwise_xor, "__rxor__": logic.bitwise_xor,
-    "__invert__": logic.bitwise_not,
+    "__invert__": _invert,
     "__lshift__": logic.bitwise_left_shift, "__rlshift__": _swapped(logic.bitwise_left_shift),
     "__rshift__": logic.bitwise_right_shift, "__rrshift__": _swapped(logic.bitwise_right_shift),
     "__contains__": _contains, "__reversed__": _reversed,

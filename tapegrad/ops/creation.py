@@ -152,10 +152,10 @@ def _check_ragged(data: Any) -> None:
         is_sequence = isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim > 0)
         if dim == len(shape):
             if is_sequence:
-                raise ValueError(f"expected a number at dim {dim} (got a sequence of length {len(item)}); {repair}")
+                raise TypeError(f"'{type(item).__name__}' object at dim {dim} is no number; {repair}")
             return
         if not is_sequence:
-            raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {item!r}); {repair}")
+            raise TypeError(f"not a sequence of length {shape[dim]} at dim {dim}, but {item!r}; {repair}")
         if len(item) != shape[dim]:
             raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(item)}); {repair}")
         for part in item:

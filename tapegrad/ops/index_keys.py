@@ -120,6 +120,8 @@ def _plain_arrays(x: Tensor, before: list[Any], item: Any) -> list[Any]:
     if kind in "iu" or (array.size == 0 and item.__class__ is not Tensor):  # an empty list is one of floats
         is_plain = array.dtype == np.int64 and array.flags.c_contiguous
         return [array if is_plain else np.array(array, np.int64, order="C")]
+    if item.__class__ is Tensor:
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, not of dtype {array.dtype}")
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
         f"(got {type(item).__name__}); arrays must be of integers or bool, this is of dtype {array.dtype}"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.generators import Generator, drawn, numpy_generator
 from tapegrad.ops.history import before_write
 from tapegrad.ops.random import bernoulli
@@ -32,6 +33,11 @@ def _check_continuous(distribution: str, x: Tensor) -> None:
         f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but you "
         f"specified {x.dtype}",
     )
+
+
+def _check_kernel(self: Tensor, kernel: str) -> None:
+    if self.dtype.kind not in "fc":
+        raise NotImplementedError(f'"{kernel}" not implemented for {TORCH_NAMES[self.dtype.name]!r}')
 
 
 def _draw(self: Tensor, generator: Generator | None, draw: Callable[[np.random.Generator], Any]) -> Tensor:
@@ -67,6 +73,7 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
     >>> bool((x >= 2).all() and (x < 3).all())
     True
     """
+    _check_kernel(self, "check_uniform_bounds")
     _check(from_ <= to, f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     shape = self.shape
     return _draw(self, generator, lambda rng: rng.uniform(from_, to, shape))
@@ -89,6 +96,7 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
     """
     _check(std >= 0, f"normal expects std >= 0.0, but found std {std}")
     shape = self.shape
+    _check_kernel(self, "normal_kernel_cpu")
     return _draw(self, generator, lambda rng: rng.normal(mean, std, shape))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.devices import DeviceLike
-from tapegrad.dtypes import DTypeLike
+from tapegrad.dtypes import TORCH_NAMES, DTypeLike
 from tapegrad.ops.creation import dtype_or_default, shape_of
 from tapegrad.ops.generators import Generator
 from tapegrad.ops.generators import drawn as drawn_by
@@ -159,6 +159,8 @@ def randint(
         low, high, size = 0, low, high
     if high is None:
         low, high = 0, low
+    for name, bound in (("low", low), ("high", high)):
+        integer("randint", name, bound)
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     shape = shape_of("randint", (size,))
@@ -290,6 +292,9 @@ def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
             shape = input.shape
             return xp.cast(drawn_by(generator, lambda rng: rng.random(shape)) < input, input.dtype)  # type: ignore[no-any-return]
     chance = np.asarray(input._looked_at() if isinstance(input, Tensor) else input)
+    if chance.dtype.kind not in "f":
+        name = TORCH_NAMES.get(chance.dtype.name, chance.dtype.name)
+        raise NotImplementedError(f'"bernoulli_tensor_cpu_p_" not implemented for {name!r}')
     if not np.all((chance >= 0) & (chance <= 1)):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true; bernoulli() takes probabilities")
     numbers = drawn_by(generator, lambda rng: (rng.random(chance.shape) < chance).astype(chance.dtype))

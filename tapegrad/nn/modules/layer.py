@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any, ClassVar, dataclass_transform
 
@@ -77,6 +78,12 @@ class Layer(Module):
         return {name: own[name] for name, default in self._fields.items() if own.get(name, default) is not default}
 
     def forward(self, *operands: Any, **options: Any) -> Any:
+        if len(operands) > 1 and len(operands) > (
+            most := _most_operands(self.__class__)  # type: ignore[arg-type]
+        ):
+            raise TypeError(
+                f"{self._get_name()}.forward() takes {1 + most} positional arguments but {1 + len(operands)} were given"
+            )
         return getattr(functional, self._function)(*operands, **self._options(), **options)
 
     def extra_repr(self) -> str:
@@ -84,3 +91,10 @@ class Layer(Module):
         hidden = self._shown is None and not self.__dict__.get("inplace")
         own = self.__dict__
         return ", ".join(f"{name}={own[name]!r}" for name in names if not (hidden and name == "inplace"))
+
+
+@functools.cache
+def _most_operands(cls: type[Layer]) -> int:
+    """Return how many operands a layer's function has before its options."""
+    names = list(inspect.signature(getattr(functional, cls._function)).parameters)
+    return next((place for place, name in enumerate(names) if name in cls._fields or name == "inplace"), len(names))
