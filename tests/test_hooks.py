@@ -320,3 +320,36 @@ def test_what_hooks_after_accumulation_return(T):
     x = T.ones(2, requires_grad=True)
     x.register_post_accumulate_grad_hook(lambda own: own)
     x.sum().backward()
+
+
+VIEWS_WITH_HOOKS = {
+    "the base is used": lambda T, y, v: (v.mul_(3), y.exp().sum())[1],
+    "the view is used": lambda T, y, v: (v.sin_(), v.exp().sum())[1],
+    "both are used": lambda T, y, v: (v.mul_(3), v.add_(1), y.exp().sum() + v.sum())[2],
+    "used before": lambda T, y, v: (lambda w: (v.mul_(3), y.exp().sum() + w.sum())[1])(v * 5),
+    "elements by indices": lambda T, y, v: (v.index_fill_(0, T.tensor([0, 2]), 0.5), y.exp().sum())[1],
+    "a number": lambda T, y, v: (v.__setitem__(0, 5.0), y.exp().sum())[1],
+    "indices": lambda T, y, v: (v.__setitem__(T.tensor([0, 2]), T.ones(2) * 0.5), y.exp().sum())[1],
+    "a mask": lambda T, y, v: (v.masked_fill_(v > 0, 0.0), v.clamp_(-1, 1), y.exp().sum())[2],
+    "the base is written to": lambda T, y, v: (y.mul_(2), v.exp().sum())[1],
+}
+
+
+@pytest.mark.parametrize("name", VIEWS_WITH_HOOKS)
+def test_hooks_of_views_that_are_written_to(T, name):
+    """A write to a view is one to its base: hooks of what the view was are not called for it."""
+    x = T.tensor([0.5, -1.0, 2.0, 0.25], requires_grad=True)
+    y = x * 2
+    v, seen = y[1:], []
+    v.register_hook(lambda g: seen.append(g.tolist()) or g * 7)
+    v.retain_grad()
+    VIEWS_WITH_HOOKS[name](T, y, v).backward()
+    used = name == "used before"
+    assert seen == ([[5.0, 5.0, 5.0]] if used else [])
+    expected = T.tensor([0.5, -1.0, 2.0, 0.25], requires_grad=True)
+    y = expected * 2
+    v = y[1:]
+    loss = VIEWS_WITH_HOOKS[name](T, y, v)
+    loss.backward()
+    difference = x.grad - expected.grad
+    assert difference.tolist() == pytest.approx([0.0, 60.0, 60.0, 60.0] if used else [0.0] * 4)

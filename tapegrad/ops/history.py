@@ -20,7 +20,7 @@ from tapegrad.ops.index_put import attributes_of, index_put_op, index_replace
 from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.parts import Part, strided_part, strided_part_op, strided_put_op
-from tapegrad.ops.table.gateway import names_of_arrays
+from tapegrad.ops.table.gateway import constant, names_of_arrays
 from tapegrad.ops.table.op import Op, xp
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
@@ -95,6 +95,17 @@ def rewrite(target: Tensor, result: Tensor) -> None:
         modes.note_write()
 
 
+def node_before_write(target: Tensor) -> TapeNode | Leaf | None:
+    """Return the node of what is about to be written over.
+
+    Of a view that has hooks it is a new one, a part of the base: as in PyTorch, a write to a view is one to its base,
+    and hooks of the view see what its other uses send back.
+    """
+    node = target._node
+    base = views.base_of(target) if node.__class__ is list and type(node[-1]) is Hooks else None
+    return node if base is None else _part_again(target, base)._node
+
+
 def rewrite_at(
     target: Tensor, value: Tensor, part: np.ndarray | None, index_arrays: tuple[np.ndarray, ...], key: Key
 ) -> None:
@@ -104,7 +115,9 @@ def rewrite_at(
         value = index_gather(value, (), (0,))
     if part is None:
         attrs = attributes_of(key, index_arrays)
-        rewrite(target, record_written(index_put_op, (target, value), attrs, target._array(), index_arrays))
+        before = constant(target._data, target._layout)
+        before._node = node_before_write(target)
+        rewrite(target, record_written(index_put_op, (before, value), attrs, target._array(), index_arrays))
     else:
         base = views.root_of(target)
         _give(base, put_part(base, part, value)._node)
@@ -144,14 +157,17 @@ def renew(view: Tensor) -> None:
 
 
 def _renew(view: Tensor, base: Tensor) -> None:
+    give_node(view, view._layout.tracked, _part_again(view, base)._node)
+
+
+def _part_again(view: Tensor, base: Tensor) -> Tensor:
     data = view._array()
     if 0 not in data.strides:
-        part = _take(base, data)
-    else:  # what `expand` stretched is a part that is stretched again
-        stretched = [step == 0 and length > 1 for step, length in zip(data.strides, data.shape, strict=True)]
-        part = _take(base, data[(*(slice(0, 1) if own else slice(None) for own in stretched), ...)])
-        part = expand(part, data.shape) if any(stretched) else part
-    give_node(view, view._layout.tracked, part._node)
+        return _take(base, data)
+    # What `expand` stretched is a part that is stretched again.
+    stretched = [step == 0 and length > 1 for step, length in zip(data.strides, data.shape, strict=True)]
+    part = _take(base, data[(*(slice(0, 1) if own else slice(None) for own in stretched), ...)])
+    return expand(part, data.shape) if any(stretched) else part
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tapegrad import errors, modes
 from tapegrad.forward.powers import check_exponent
 from tapegrad.ops import arithmetic, plain_writes, rounding
 from tapegrad.ops.casts import cast
-from tapegrad.ops.history import before_write, rewrite
+from tapegrad.ops.history import before_write, node_before_write, rewrite
 from tapegrad.ops.scaled import ADD, SUB, times
 from tapegrad.ops.setitem import setitem, write_at_index
 from tapegrad.ops.table.gateway import as_operand, constant, shape_of
@@ -59,7 +59,10 @@ def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ..
     array = target._array()
     check_distinct(array)
     others = [_copy(own, array) for own in args]
-    result = function(_copy(target, array), *others, **kwargs)
+    before = _copy(target, array)
+    if before is not target:
+        before._node = node_before_write(target)
+    result = function(before, *others, **kwargs)
     result = _fitting(target, result)
     if result._node is None:  # the elements that are written over get a gradient of 0
         return copy_(target, result)

@@ -20,6 +20,7 @@ from tapegrad.recording.plan_cache import compiled
 from tapegrad.recording.steps import address_of_array
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
+from tapegrad.tape.hooks import Hooks
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout
 from tapegrad.tensor import Tensor
 
@@ -47,6 +48,8 @@ def owner_of(target: Tensor) -> Tensor | None:
         owner = target._base
         memory, data = array.base, owner._data
         if not (memory is data or memory is data.base) or hasattr(target, "_part_of"):
+            return None
+        if target._node[-1].__class__ is Hooks:  # see `node_before_write`
             return None
     node = owner._node
     if node.__class__ is not list or node[PLAN_OBJECT].name == "div":  # see `keep_quotient`  # type: ignore[index]
