@@ -1687,7 +1687,7 @@ class TensorMethods:
     def vdot(self, other: Any) -> Tensor:
         """Product of two vectors, of which the first is conjugated."""
 
-    def view(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+    def view(self, size: Any, *rest: builtins.int) -> Tensor:
         """Give the elements another shape without copying them."""
 
     def view_as(self, other: Tensor) -> Tensor:

@@ -54,6 +54,7 @@ p.pop('missing')
 p.__setitem__(3, d)
 p.get('missing').x
 p.__delitem__('missing')
+T.nn.ParameterList()(d)
 """
 
 INTEGERS = """
@@ -113,6 +114,8 @@ T.sin(d, d)
 T.sin(d, foo=1)
 F.softmax(d, 0, foo=1)
 F.linear(d)
+F.linear(1, d)
+T.nn.Linear(3, 2)(1)
 d.backward(1, 2, 3, 4, 5)
 """
 
@@ -220,3 +223,28 @@ def test_dictionaries_of_parameters() -> None:
             list(p.copy()), list(p.fromkeys(["x", "y"], 1)), p.setdefault("z"), p.get("a").requires_grad, len(both),
         ])  # fmt: skip
     assert found[0] == found[1]
+
+
+def test_bytes_as_other_elements() -> None:
+    """Views of another dtype: the same memory, no gradient, and PyTorch's errors."""
+    found = []
+    for m in (tg, torch):
+        x = m.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=m.float32)
+        bits = x.view(m.int32)
+        bits[0, 0] = 0
+        wide = m.tensor([1.0, 2.0], dtype=m.float64, requires_grad=True).view(m.int64)
+        found.append([bits.tolist(), x.tolist(), wide.tolist(), wide.requires_grad, x.view(m.uint8).tolist()])
+        found[-1] += [x.view(m.float64).tolist(), x.view(m.float32) is x, list(x.view(m.complex64).shape)]
+        with pytest.raises(RuntimeError, match=r"self.size\(-1\) must be divisible by 2"):
+            m.ones(3, dtype=m.float32).view(m.float64)
+        with pytest.raises(RuntimeError, match=r"self.dim\(\) cannot be 0 to view"):
+            m.ones((), dtype=m.float32).view(m.float64)
+    found[1][6] = True  # a new tensor in PyTorch
+    assert found[0] == found[1]
+
+
+def test_instance_norm_of_other_channels() -> None:
+    """Without parameters the number of channels does not matter; both warn."""
+    for m in (tg, torch):
+        with pytest.warns(UserWarning, match="input's size at dim=1 does not match num_features"):
+            m.nn.InstanceNorm1d(5)(m.ones(2, 3, 4))

@@ -16,7 +16,7 @@ from tapegrad.ops.table.public import public
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, Step
 from tapegrad.tape.layout import contiguous_strides
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 
 def _forward(x: Any, source: np.dtype, dtype: np.dtype) -> Any:
@@ -261,3 +261,20 @@ CONVERSIONS = {
         "int": "int32", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
     }.items()
 }  # fmt: skip
+
+
+def viewed_as(x: Tensor, dtype: np.dtype) -> Tensor:
+    """Return the bytes of a tensor as elements of another dtype, for `view`: they have no gradient."""
+    sizes = x.dtype.itemsize, dtype.itemsize
+    if not x.ndim and sizes[0] != sizes[1]:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {x.dtype} as {dtype} (different element sizes)")
+    try:
+        return x if dtype == x.dtype else from_array(x._array().view(dtype))
+    except ValueError as error:
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {max(sizes[1] // sizes[0], 1)} to view {x.dtype} as {dtype}, and "
+            f"contiguous; it has shape {list(x.shape)}: {error}"
+        ) from None
+
+
+xp.viewed_as = viewed_as

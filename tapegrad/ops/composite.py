@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import errors
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
@@ -161,6 +162,8 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
         out = matmul(input, permute(weight, (1, 0)) if len(shape_of(weight)) == 2 else t(weight))
     except RuntimeError as error:
         dtypes = [TORCH_NAMES.get(getattr(own, "dtype", np.dtype(float)).name, "") for own in (input, weight)]
+        if isinstance(input, (int, float)):
+            raise errors.not_a_tensor("linear", "input", 1, input) from None
         if bias is None or dtypes[0] == dtypes[1]:
             raise
         names = f"{dtypes[0]} and {dtypes[1]}"

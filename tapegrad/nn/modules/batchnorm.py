@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tapegrad import modes
+from tapegrad import errors, modes
 from tapegrad.nn import functional
 from tapegrad.nn.modules.linear import parameter
 from tapegrad.nn.modules.module import Module
@@ -176,6 +176,11 @@ class _InstanceNorm(_NormBase):
     def forward(self, input: Any) -> Any:
         self._check_input_dim(input)
         of_item = self._ndims[-1] - input.ndim  # 1 for an item without a batch
+        if input.shape[1 - of_item] != self.num_features and not self.affine:
+            errors.warn(
+                f"input's size at dim={1 - of_item} does not match num_features. It has {input.shape[1 - of_item]} "
+                f"channels, not {self.num_features}; without parameters this changes nothing."
+            )
         batch = input.unsqueeze(0) if of_item else input
         result = functional.instance_norm(
             batch, self.running_mean, self.running_var, self.weight, self.bias,

@@ -2240,7 +2240,7 @@ def var_mean(
 def vdot(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Product of two vectors, of which the first is conjugated."""
 
-def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+def view(input: Any, size: Any, *rest: int) -> Tensor:
     """Give the elements another shape without copying them."""
 
 def view_as(input: Any, other: Tensor, *, out: Any = ...) -> Tensor:
@@ -2252,7 +2252,7 @@ def view_as_complex(input: Any, *, out: Any = ...) -> Tensor:
 def view_as_real(input: Any, *, out: Any = ...) -> Tensor:
     """Real and imaginary parts along a new last dimension, as a view."""
 
-def view_copy(input: Any, size: int | Sequence[int], *rest: int, out: Any = ...) -> Tensor:
+def view_copy(input: Any, size: Any, *rest: int, out: Any = ...) -> Tensor:
     """Compute `view` in a copy, which shares no memory with the tensor."""
 
 def vsplit(
