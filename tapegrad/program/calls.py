@@ -65,6 +65,10 @@ def kind_of(plan: Plan, out: Any, converted: tuple[int, ...] = (), is_view: bool
     return Kind(plan, contiguous_layout(layout.shape, layout.dtype), shown, converted, is_view)
 
 
+#: What Python has for its numbers.
+_ARITHMETIC: Final = frozenset(("add", "sub", "mul", "div", "pow", "neg", "abs", "floor_divide", "remainder"))
+
+
 class Calls(Numbers):
     """Writes operations down.
 
@@ -82,6 +86,8 @@ class Calls(Numbers):
     def __init__(self) -> None:
         super().__init__()
         self.entries: list[Entry] = []
+        self.of_python: set[int] = set()
+        self._n_looked_through = 0  # entries, for results of Python's numbers
         self._exact = Exact(self.entries, self.layouts)
         self.script: list[Any] | None = None
         self.has_writes = False
@@ -92,6 +98,17 @@ class Calls(Numbers):
         self._count = 0  # of calls of operations
         self._codes: dict[Plan, int] = {}  # of operations that compiled code writes in the sweep
         self.call_traced: Callable[..., Any] | None = None
+
+    def is_of_python(self, tensor: Tensor) -> bool:
+        """Whether a tensor stands for a number of Python, which nobody writes to: arithmetic of such ones does too."""
+        for entry in self.entries[self._n_looked_through :] if self.of_python else ():
+            if entry.op.name in _ARITHMETIC and all(
+                number in self.of_python or (number in self.constants and self.layouts[number].weak)
+                for number in entry.operands
+            ):
+                self.of_python.update(entry.results)
+        self._n_looked_through = len(self.entries)
+        return self.known(raw_data(tensor)) in self.of_python
 
     def exact_value_of(self, number: int) -> Any:
         """Return the value with this number, with the bits of an ordinary call."""

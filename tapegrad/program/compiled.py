@@ -8,7 +8,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tapegrad import dtypes, modes
 from tapegrad.func.level import array_of
@@ -16,7 +16,7 @@ from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.pass_modes import is_strong_zero
 from tapegrad.program.call_entries import plans_of_calls
-from tapegrad.program.effects import Outside, Postponed
+from tapegrad.program.effects import Counted, Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
 from tapegrad.program.functional import Functional
 from tapegrad.program.given import Given
@@ -29,11 +29,14 @@ from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
+from tapegrad.program.standing import Place
 from tapegrad.program.trace import trace
 from tapegrad.program.values import Values
-from tapegrad.program.version import Version
-from tapegrad.tape.entries import Leaf
+from tapegrad.program.version import Version, is_new_leaf
 from tapegrad.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tapegrad.program.counting import Counting
 
 #: How many programs a function may have for one signature: one for each way through its branches.
 LIMIT: Final = 16
@@ -54,6 +57,7 @@ class Compiled:
     """
 
     _dispatch: Dispatch
+    _may_count = True  # numbers outside that the function changes are not constants
 
     def __new__(cls, function: Callable[..., Any], memory: int | None = None) -> Compiled:
         """Return a function that is not traced yet."""
@@ -66,14 +70,19 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any], memory: int | None = None) -> None:
         self._limit = memory
+        self._name = getattr(function, "__name__", "the function")
         names = functools.WRAPPER_UPDATES if isinstance(function, types.FunctionType) else ()  # not of modules
         functools.update_wrapper(self, function, updated=names)  # type: ignore[arg-type]  # `__call__` stands in its class
         self.function = function
         self._marked = MarkedCall()
         _dispatches.update((self._dispatch, self._marked.dispatch))
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
-        self._integers = Integers(getattr(function, "__name__", "the function"))
+        self._integers = Integers(self._name)
         self._transformed: dict[Any, Compiled] = {}
+        self._counting: Counting | None = None  # in place of it, if it counts
+        self._changes = 0  # calls that changed something else outside
+        self._is_plain = False  # the function itself is called
+        self._uncounted: Sequence[Place] = ()  # what nothing depends on
         self._refused: list[Runner] = []  # for `explain`
 
     def __getattr__(self, name: str) -> Any:
@@ -113,22 +122,22 @@ class Compiled:
         if served is not None:
             return served[0]
         given = Given(args, kwargs).read()
-        if is_strong:  # passes in that mode, here and later, look for operations
+        if is_strong or self._is_plain:  # passes in that mode, here and later, look for operations
             return self._called_itself(given)
+        if self._counting is not None:
+            return self._counting.call(given)
         try:
             given = self._with_integers(given)
             key = given.key()
             versions = self._versions.setdefault(key, [])
         except TypeError:
-            kinds = {type(leaf).__name__ for leaf in given.leaves if type(leaf).__hash__ is None}
-            raise TypeError(
-                f"{self.function.__name__}() got an argument of class {', '.join(sorted(kinds))}, which is no number, "
-                "array or tensor, and not hashable: it cannot be a part of the signature; give its parts as arguments"
-            ) from None
+            raise TypeError(f"{self._name}() {given.unhashable()}") from None
         if versions is None:
             return self._called_itself(given)
         try:
             found = self._version(key, versions, given)
+        except Counted as counted:
+            return self._counts(counted.places, given)
         except Postponed:
             found = None
         except NotAnInputError:
@@ -143,6 +152,11 @@ class Compiled:
         self._serve(version, given)
         result = version.result(outputs, given.has_arrays)
         return marked(result, given.leaves) if is_marked else result
+
+    def _counts(self, places: Sequence[Place], given: Given) -> Any:
+        from tapegrad.program.counting import counted  # at call time: it makes compiled functions too
+
+        return counted(self, places, given)
 
     def _with_integers(self, given: Given) -> Given:
         """Return a call with those integers as inputs that are another one in each call."""
@@ -163,8 +177,7 @@ class Compiled:
             return None
         version = self._integers.traced(given, self._trace) if given.integers else self._trace(given)
         if version.run.code is None and not versions:
-            # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
-            self._versions[key] = None
+            self._versions[key] = None  # eager: its sweep is compiled, and no slower than operations one by one
             self._refused.append(version.run)
             return None
         versions.insert(0, version)
@@ -241,13 +254,17 @@ class Compiled:
             own = flatten(out)
             found = [place for place, leaf in enumerate(own) if isinstance(leaf, Tensor)]
             returned[:] = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in own]), found
-            leaves_of_results[:] = [number for number, place in enumerate(found) if _is_new_leaf(own[place], tensors)]
+            leaves_of_results[:] = [number for number, place in enumerate(found) if is_new_leaf(own[place], tensors)]
             return [own[place] for place in found]
 
-        outside, names, values = Outside(), Names(self.function, others), Values(self.function)
+        looked_at, counts = self._looked_at()
+        outside, names, values = Outside(), Names(looked_at, others), Values(looked_at, counts)
         arrays = [own._data for own in given.inputs]
         with enable_grad(), noticed_draws(), limited(self._limit):
             program, captured = trace(call, arrays, given.wanted, outside, of_python=given.of_python())
+        changed = values.changed(outside.changed)
+        if changed and self._may_count:
+            raise Counted(changed)
         program.limit = self._limit
         outside.find_names(names)
         outside.checks += values.unchanged()
@@ -263,6 +280,10 @@ class Compiled:
             program.impure = Functional(program, outside, signature)
         return Version(self._known(program), outside, returned[0], returned[1], tuple(leaves_of_results))
 
+    def _looked_at(self) -> tuple[Callable[..., Any], Sequence[Place]]:
+        """Return the function whose names are looked at, and places that are left out."""
+        return self.function, self._uncounted
+
     def _known(self, program: Program) -> Program:
         """Return a program that was just traced, or an equal one."""
         return program
@@ -276,7 +297,7 @@ class Compiled:
             else "what it finds outside is another one (a number that changes may be an argument)"
         )
         warnings.warn(
-            f"{self.function.__name__} takes another way in nearly every call, because {why}; it is not compiled. "
+            f"{self._name} takes another way in nearly every call, because {why}; it is not compiled. "
             f"{guards[-1].where if guards else ''}",
             UserWarning,
             stacklevel=5,
@@ -286,7 +307,8 @@ class Compiled:
     def programs(self) -> list[Program]:
         """The programs that exist by now, the latest first."""
         versions = [version.program for versions in self._versions.values() for version in versions or ()]
-        return versions + [run.program for run in self._refused]
+        counted = [] if self._counting is None else self._counting.programs
+        return versions + [run.program for run in self._refused] + counted
 
     @property
     def njit(self) -> Any:
@@ -314,14 +336,6 @@ class Compiled:
     def source(self) -> str:
         """Return the loops of the programs as readable code."""
         return "\n\n".join(version.run.source() for versions in self._versions.values() for version in versions or ())
-
-
-def _is_new_leaf(result: Tensor, arguments: Sequence[Tensor]) -> bool:
-    """Whether a result wants a gradient and has no history: what the function made by `requires_grad_`."""
-    if not isinstance(result._node, Leaf) or any(result is own for own in arguments):
-        return False
-    tracer = modes.tracer()
-    return tracer is not None and bool(tracer.is_own(result))
 
 
 _dispatches: Final[weakref.WeakSet[Dispatch]] = weakref.WeakSet()

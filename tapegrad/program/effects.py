@@ -27,6 +27,22 @@ class Postponed(BaseException):
     """A trace is given up: the function is called as it is, and traced in a later call."""
 
 
+class Counted(Postponed):
+    """The function has changed numbers that it finds outside.
+
+    Attributes
+    ----------
+    places : sequence of Place
+        Where they stand, with the values from before, which stand there again.
+    """
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        super().__init__()
+        self.places = places
+        for place in places:
+            place.put(place.value)
+
+
 class GradOf(NamedTuple):
     """The gradient that a tensor from outside has when the function is called."""
 
@@ -99,6 +115,8 @@ class Outside:
         Functions of Python's state that have to return True before.
     names : list of (int, Name)
         Which of the sources are what stands behind a name.
+    changed : list of Place
+        Attributes of modules that the function has changed, with the numbers and strings from before.
     is_step : bool
         Whether it computes gradients, or writes to what wants one: results then have no graph, as if it was freed.
     """
@@ -111,6 +129,7 @@ class Outside:
         self.conditions: list[tuple[Tensor, bool]] = []
         self.checks: list[Callable[[], bool]] = []
         self.names: list[tuple[int, Name]] = []
+        self.changed: list[Place] = []
         self.is_step = False
 
     @property

@@ -21,6 +21,8 @@ _AGAIN: Final = "trace another one by Program.trace(), or use tapegrad.compile()
 class Fixed(Compiled):
     """A compiled function that is traced once."""
 
+    _may_count = False
+
     def _trace(self, given: Given) -> Version:
         if not self.programs:
             return super()._trace(given)

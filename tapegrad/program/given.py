@@ -79,6 +79,14 @@ class Given:
             default_dtype(),
         )
 
+    def unhashable(self) -> str:
+        """Return what is wrong with a leaf that cannot be hashed."""
+        kinds = {type(leaf).__name__ for leaf in self.leaves if type(leaf).__hash__ is None}
+        return (
+            f"got an argument of class {', '.join(sorted(kinds))}, which is no number, array or tensor, and not "
+            "hashable: it cannot be a part of the signature; give its parts as arguments"
+        )
+
     def without_inputs(self) -> tuple[Any, list[Any]]:
         """Return the arguments and their leaves with None in place of each input."""
         places = set(self.places)

@@ -34,10 +34,12 @@ class Integers:
     ----------
     name : str
         Of the function.
+    n_counts : int
+        How many of the last results are integers that the function counts, which may be inputs.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, n_counts: int = 0) -> None:
+        self._name, self._n_counts = name, n_counts
         self._seen: dict[Hashable, set[int]] = {}  # by the kind of call and the place; no more than `_MANY` values
         self._constant: dict[Hashable, str] = {}  # and why
 
@@ -72,7 +74,8 @@ class Integers:
             why = f"a tensor in its place raises {type(error).__name__}"
         else:
             places = [given.places.index(place) for place in given.integers]
-            why = constant_use(version.program, [version.program.inputs[place] for place in places])
+            integers = [version.program.inputs[place] for place in places]
+            why = constant_use(version.program, integers, version.results(self._n_counts))
             if not why and _are_same(version.example(given.inputs), trace(other).example(other.inputs)):
                 return version
         kind = other.structure, *other.places
@@ -88,7 +91,7 @@ class Integers:
         )
 
 
-def constant_use(program: Program, integers: Sequence[int]) -> str:
+def constant_use(program: Program, integers: Sequence[int], results: Sequence[int]) -> str:
     """Return why integers, the inputs with these numbers, are to be constants of a program; empty if they are not."""
     derived, known = set(integers), {*integers, *program.constants}
     for entry in program.entries:
@@ -101,7 +104,7 @@ def constant_use(program: Program, integers: Sequence[int]) -> str:
     for guard in program.guards:
         if guard.value in derived and program.layouts[guard.value].dtype != np.bool_:
             return f"Python looks at it. {guard.where}"
-    return "the function returns it" if not derived.isdisjoint(program.outputs) else ""
+    return "the function returns it" if not derived.isdisjoint(results) else ""
 
 
 def _may_overflow(program: Program, entry: Entry) -> bool:

@@ -18,7 +18,7 @@ from tapegrad.ops.table.gateway import constant
 from tapegrad.program.effects import Drawn, GradOf, NewGrad, Outside, Postponed, Read, Source
 from tapegrad.program.standing import ABSENT, Place, Standing
 from tapegrad.program.traced import Traced, TracingError, error
-from tapegrad.program.watched import Attributes, Watched
+from tapegrad.program.watched import PLAIN, Attributes, Watched
 from tapegrad.program.writes import Writes
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import Leaf
@@ -112,6 +112,11 @@ class Takes(Writes):
             if not watched.is_same():
                 self.unseen(what)
         return [*self._attributes.watched(), *[watched for watched, _ in self._watched]]
+
+    def changed_numbers(self) -> list[Place]:
+        """Return which attributes of modules are other numbers or strings now, with those from before."""
+        places = [Place(*own) for own in self._attributes.changed()]
+        return [place for place in places if type(place.value) in PLAIN and not place.stands()]
 
     def postpone(self) -> None:
         """Give the trace up: this call makes what later ones find."""
@@ -220,6 +225,7 @@ class Takes(Writes):
         own.sources += self._sources.values()
         own.checks += self._checks
         own.watch(self._state())
+        own.changed = self.changed_numbers()
         places = [Place(*attribute) for attribute in self._attributes.unchanged(ABSENT)]
         own.checks += [Standing(places)] if places else []
         hooked = [tensor for tensor in captured.values() if own.is_step and isinstance(tensor._node, Leaf)]

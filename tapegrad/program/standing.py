@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from types import CellType, MappingProxyType
 from typing import Any, Final
 
+import numpy as np
+
 from tapegrad.autograd.function_objects import look_up
 from tapegrad.program.watched import is_same
 from tapegrad.recording.native import incref, load
@@ -25,8 +27,11 @@ class _Absent:
 ABSENT: Final = _Absent()
 
 
+_NAMES: Final = (dict, MappingProxyType)
+
+
 class Place(NamedTuple):
-    """A dict or the namespace of a class, and a key; or a cell, and its class as the key. And what stands there."""
+    """What stands at a key of a dict, a list, a class, or an object with slots; the key of a cell is its class."""
 
     holder: Any
     key: Any
@@ -34,12 +39,26 @@ class Place(NamedTuple):
 
     def present(self) -> Any:
         """Return what stands there now; None if nothing does."""
-        if self.key is not CellType:
-            return self.holder.get(self.key)
+        holder, key = self.holder, self.key
+        if isinstance(holder, _NAMES):
+            return holder.get(key)
+        if isinstance(holder, list):
+            return holder[key] if key < len(holder) else None
+        if key is not CellType:
+            return getattr(holder, key, None)
         try:
-            return self.holder.cell_contents
+            return holder.cell_contents
         except ValueError:  # deleted
             return None
+
+    def put(self, value: Any) -> None:
+        """Let something else stand there."""
+        if self.key is CellType:
+            self.holder.cell_contents = value
+        elif isinstance(self.holder, (dict, list, np.ndarray)):
+            self.holder[self.key] = value  # of an array: all elements
+        else:
+            setattr(self.holder, self.key, value)
 
     def stands(self) -> bool:
         """Whether the same stands there now, or an equal number or string."""

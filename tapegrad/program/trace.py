@@ -58,7 +58,6 @@ class Tracer(Takes):
     def __init__(self) -> None:
         super().__init__()
         self.has_functions = False
-        self.of_python: set[int] = set()
         self.has_integers = False
         self._tensors: dict[int, Callable[[], Tensor | None]] = {}
         self._hooked: list[tuple[TapeNode, TracingError]] = []

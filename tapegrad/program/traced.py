@@ -5,6 +5,7 @@ All that would let a value leave the list, and come back as a constant, raises a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -120,6 +121,21 @@ class Traced(Tensor):
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
+
+
+def _augmented(name: str) -> Callable[[Tensor, Any], Any]:
+    """Return `x += y` and its kin: numbers of Python get another value, tensors are written to."""
+
+    def call(self: Tensor, other: Any) -> Any:
+        tracer: Any = modes.interceptor()
+        is_number = bool(getattr(tracer, "of_python", None)) and tracer.is_of_python(self)
+        return getattr(Tensor, f"__{name}__" if is_number else f"__i{name}__")(self, other)
+
+    return call
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    setattr(Traced, f"__i{_name}__", _augmented(_name))
 
 
 class Noticed(Tensor):

@@ -20,6 +20,7 @@ from tapegrad.tensor import Tensor
 __all__ = ["Values"]
 
 _VALUES: Final = (*PLAIN, np.ndarray)
+_FIXED: Final = types.MappingProxyType  # the namespaces of classes
 _MOST: Final = 1000  # functions, objects and containers that are looked at, and elements of each
 
 
@@ -27,33 +28,58 @@ class Values:
     """The values that a function and those that it calls name, before it is traced.
 
     They are variables, attributes, and what is in containers. Code of the library names nothing that a user changes.
+
+    Parameters
+    ----------
+    function : callable
+    others : sequence of Place
+        What is not to be looked at: numbers that are arguments.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], others: Sequence[Place] = ()) -> None:
+        self._others = {(id(own.holder), own.key) for own in others}
         self._places: dict[tuple[int, Any], Place] = {}
-        self._lists: list[Watched] = []
+        self._lists: list[_Elements] = []
+        self._slots: list[Place] = []
+        self._arrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # small ones, and what they contain
         self._known: dict[tuple[int, frozenset[str]], Any] = {}
         self._left: list[tuple[Any, frozenset[str]]] = [(function, frozenset())]  # with the names of attributes in code
         while self._left:
             self.value(*self._left.pop())
 
     def unchanged(self) -> list[Callable[[], bool]]:
-        """Return what is to be asked in each call: not about values that the function has changed itself."""
+        """Return what is to be asked in each call."""
         places = [place for place in self._places.values() if place.present() is place.value]
         found: list[Callable[[], bool]] = [Standing(places)] if places else []
-        return [*found, *[own.holds for own in self._lists if own.holds()]]
+        found += [place.stands for place in self._slots if place.stands()]
+        return [*found, *[own.holds for own in self._lists if own.values and own.holds()]]
+
+    def changed(self, others: Sequence[Place]) -> list[Place]:
+        """Return where other numbers, strings or elements of arrays stand now, with those from before; and others.
+
+        That a list is longer is no change: it gets its elements while the function is traced.
+        """
+        places = [place for place in self._places.values() if not isinstance(place.holder, _FIXED)] + self._slots
+        for watched in self._lists:
+            places += watched.changed_elements()
+        found = [place for place in places if type(place.value) in PLAIN and not place.stands()]
+        found = [place for place in (*found, *others) if (id(place.holder), place.key) not in self._others]
+        arrays = [Place(own, ..., before) for own, before in self._arrays.values() if own.tobytes() != before.tobytes()]
+        return found + arrays
 
     def value(self, value: Any, words: frozenset[str]) -> None:
         """Look at what stands behind a name of code with these names of attributes."""
         key = id(value), words
         if key in self._known or len(self._known) >= _MOST or isinstance(value, (Tensor, *_VALUES)):
+            if isinstance(value, np.ndarray) and value.size <= _MOST and value.flags.writeable:
+                self._arrays[id(value)] = value, value.copy()
             return
         self._known[key] = value
         if isinstance(value, dict):
             self.names(value, value, words)
         elif isinstance(value, (list, tuple)):
-            if isinstance(value, list) and _values_in(value):
-                self._lists.append(Watched(functools.partial(_values_in, value)))
+            if isinstance(value, list):
+                self._lists.append(_Elements(value))
             for own in value[:_MOST]:
                 self._left.append((own, words))
         elif isinstance(value, types.MethodType):
@@ -70,6 +96,9 @@ class Values:
         """Look at the variables of a function; return the names of attributes in its code."""
         is_fixed = is_ours(function) or is_name_of_ours(function.__globals__.get("__name__"))  # which may wrap a user's
         words = frozenset(words_in(function))
+        defaults = *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()
+        self._left += [(own, words) for own in defaults]
+        self.names(function.__dict__, words & function.__dict__.keys(), words)
         for cell in function.__closure__ or ():
             self.look(Place(cell, types.CellType, None), words, is_fixed)
         if not is_fixed:
@@ -89,7 +118,7 @@ class Values:
     def look(self, place: Place, words: frozenset[str], is_fixed: bool = False) -> None:
         """Look at what stands at a place, where a user may change it unless that `is_fixed`."""
         value = place.present()
-        if type(value) in _VALUES and not is_fixed:
+        if type(value) in _VALUES and not is_fixed and (id(place.holder), place.key) not in self._others:
             self._places[id(place.holder), place.key] = place._replace(value=value)
         self._left.append((value, words))
 
@@ -102,6 +131,11 @@ class Values:
             self.names(own, words & own.keys(), words)
         for child in [own[key] for key in own.get("_kinds", ()) if attribute(own[key], "_kinds") is not None]:
             self._left.append((child, frozenset()))
+        if not isinstance(value, type) and not is_network:
+            slots = [key for kind in type(value).__mro__ for key in _slots_of(kind) if key in words]
+            places = [Place(value, key, getattr(value, key, None)) for key in slots]
+            self._slots += [own for own in places if type(own.value) in PLAIN]
+            self._left += [(own.value, words) for own in places]
         for kind in (value if isinstance(value, type) else type(value)).__mro__:
             for key in words & vars(kind).keys() if not is_ours(kind) else ():
                 member = vars(kind)[key]
@@ -115,6 +149,23 @@ class Values:
                         self.method(member, value)
                 elif key not in own:
                     self.names(vars(kind), [key], words)
+
+
+class _Elements(Watched):
+    """The numbers, strings and arrays in a list."""
+
+    def __init__(self, own: list[Any]) -> None:
+        super().__init__(functools.partial(_values_in, own))
+        self._own, self._before = own, list(own)
+
+    def changed_elements(self) -> list[Place]:
+        """Return where other ones stand now."""
+        return [] if self.holds() else [Place(self._own, key, value) for key, value in enumerate(self._before)]
+
+
+def _slots_of(kind: type) -> Sequence[str]:
+    slots = vars(kind).get("__slots__", ())
+    return [slots] if isinstance(slots, str) else list(slots)
 
 
 def _values_in(container: Sequence[Any]) -> list[Any]:

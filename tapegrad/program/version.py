@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,12 @@ from tapegrad.program.effects import Outside, Postponed, share_memory
 from tapegrad.program.entry import Variant
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
+from tapegrad.tape.entries import Leaf
 from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tapegrad.program.run import Runner
 
 
 class Version:
@@ -41,11 +45,22 @@ class Version:
         self, program: Program, outside: Outside, tree: Any, places: Sequence[int], new_leaves: Sequence[int] = ()
     ) -> None:
         self.new_leaves = new_leaves
-        self.program, self.outside, self.tree, self.places, self.run = program, outside, tree, places, program.run
+        self.program, self.outside, self.tree, self.places = program, outside, tree, places
         self._layouts = [program.layouts[number] for number in program.inputs]
         self._held = [place for place, own in enumerate(outside.sources) if isinstance(own, Tensor)]
         self._wanted = [own.requires_grad for own in outside.sources if isinstance(own, Tensor)]
         self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
+
+    @property
+    def run(self) -> Runner:
+        """How the program runs."""
+        return self.program.run
+
+    def results(self, n_left: int) -> list[int]:
+        """Return the numbers of the outputs, without those among so many last leaves of what the function returned."""
+        end = len(flatten(self.tree)) - n_left
+        outputs = zip(self.places, self.program.outputs, strict=False)
+        return [number for place, number in outputs if place < end] + [*self.program.outputs[len(self.places) :]]
 
     def call(self, inputs: Sequence[Tensor], is_new: bool = False) -> list[Tensor] | None:
         """Return the outputs; None if Python would have taken another way, which it has not if the trace `is_new`."""
@@ -119,3 +134,11 @@ class Version:
         for place, output in zip(self.places, outputs, strict=True):
             leaves[place] = array_of(output) if has_arrays else output
         return rebuild(self.tree, leaves)
+
+
+def is_new_leaf(result: Tensor, arguments: Sequence[Tensor]) -> bool:
+    """Whether a result wants a gradient and has no history: what the function made by `requires_grad_`."""
+    if not isinstance(result._node, Leaf) or any(result is own for own in arguments):
+        return False
+    tracer = modes.tracer()
+    return tracer is not None and bool(tracer.is_own(result))
