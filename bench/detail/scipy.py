@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import scipy.integrate
 import scipy.optimize
 
 from bench.table import Table, ratio, seconds
-from bench.timing import interleaved, once
+from bench.timing import Run, interleaved, once
 
 Solve = Callable[[Any], object]
 
@@ -111,22 +113,39 @@ def _observations(size: int) -> tuple[Callable[[Any], Any], np.ndarray]:
 
 def _of_matrices(rounds: int, quick: bool) -> Table:
     import tapegrad as tg
+    from bench.detail.casadi import functions
 
     size, count = (100, 40) if quick else (100_000, 20_000)
     x = np.random.default_rng(1).normal(size=size)
     errors, unknowns = _observations(count)
-    table = Table("sparse matrices: medians", ("matrix", "rows", "columns", "elements", "colours", "first", "later"))
+    others = functions(count) if find_spec("casadi") else {}
+    columns = ["CasADi, first", "CasADi", "ours / CasADi"] if others else []
+    head = ("matrix", "rows", "columns", "elements", "colours", "first", "later", *columns)
+    table = Table("sparse matrices: medians", head)
     for name, matrix, point in (
         ("Hessian, band of 3", tg.func.sparse_hessian(rosenbrock), x),
         ("Hessian, band of 11", tg.func.sparse_hessian(_band), x),
         ("Jacobian, bundle adjustment", tg.func.sparse_jacobian(errors), unknowns),
     ):
         first = once(lambda matrix=matrix, point=point: matrix(point))  # type: ignore[misc]
-        times = interleaved({name: lambda matrix=matrix, point=point: matrix(point)}, rounds)
+        runs: dict[str, Run] = {"ours": lambda matrix=matrix, point=point: matrix(point)}  # type: ignore[misc]
+        start = perf_counter()
+        if others:
+            runs["CasADi"] = others[name](point)
+        built = perf_counter() - start
+        times = interleaved(runs, rounds)
         found = matrix(point)
-        cells = (*map(str, found.shape), str(found.nnz), str(matrix.colors(point).n_colors))
-        table.rows.append((name, *cells, seconds(first), seconds(float(np.median(times[name])))))
+        cells = [*map(str, found.shape), str(found.nnz), str(matrix.colors(point).n_colors), seconds(first)]
+        cells.append(seconds(float(np.median(times["ours"]))))
+        if others:
+            cells += [seconds(built), seconds(float(np.median(times["CasADi"])))]
+            cells.append(ratio(float(np.median(times["ours"] / times["CasADi"]))))
+        table.rows.append((name, *cells))
     table.notes.append("The first call traces, finds pattern and colours, and compiles.")
+    if others:
+        table.notes.append(
+            "CasADi computes into given memory: SciPy's matrix is not made. Its first call builds the graph."
+        )
     return table
 
 
