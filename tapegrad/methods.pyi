@@ -372,7 +372,7 @@ class TensorMethods:
     def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Products of two batches of matrices, times `alpha`, plus `beta` times a batch."""
 
-    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
+    def bernoulli(self, p: builtins.float | None = None, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""
 
     def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:

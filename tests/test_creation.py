@@ -188,3 +188,13 @@ def test_results_of_integers():
     product = tg.tensordot(row, matrix, ([0], [0]))
     assert product.dtype == np.int32
     assert product.tolist() == [[4, 4, 4]] * 2
+
+
+def test_one_probability():
+    draws = tg.zeros(1000, dtype=tg.float32).bernoulli(0.25)
+    assert draws.dtype == np.float32
+    assert set(draws.tolist()) == {0.0, 1.0}
+    assert 0.15 < draws.mean().item() < 0.35
+    assert tg.bernoulli(tg.ones(3), 0.0).tolist() == [0, 0, 0]
+    with pytest.raises(RuntimeError, match="Expected p_in >= 0"):
+        tg.bernoulli(tg.ones(3), 1.5)

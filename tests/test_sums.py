@@ -105,3 +105,17 @@ def test_the_dtype_that_is_computed_in(function: str, to: str) -> None:
         x = tg.ones(2, 3, dtype=dtype, requires_grad=True)
         for y in (getattr(x, function)(dtype=to), getattr(x, function)(-1, dtype=to)):
             assert y.dtype == np.dtype(to)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])
+@pytest.mark.parametrize(
+    ("shape", "own"), [((6, 1), (1,)), ((6, 3), (3,)), ((5,), ()), ((4, 6, 3), (3,)), ((300,), ()), ((70000, 3), (3,))]
+)
+def test_sums_of_opposite_terms_cancel(shape, own, dtype):
+    """Each is rounded before they are added: what remained would be a step of Adam."""
+    b = tg.zeros(own, dtype=dtype, requires_grad=True)
+    x = tg.randn(*shape).to(b.dtype)
+    for call in (lambda t: t, tg.sin, lambda t: t * 2):
+        difference = call(x + b).mean() - call(x + b).mean()
+        (grad,) = tg.autograd.grad(difference.real if dtype == "complex64" else difference, b)
+        assert not np.asarray(grad).any()

@@ -35,6 +35,7 @@ def row_sum_loop(
     """
     count, target, terms = len(casts), types[-1], TERMS
     room, zero = TERMS * np.dtype(target).itemsize, np.dtype(wide).type(0)
+    kind = np.dtype(target).type
     room_for_two = 2 * room
     two = sums_of_two(target, wide)
     addresses, strides, row_strides, beginnings = row_readers(steps)
@@ -78,8 +79,8 @@ def row_sum_loop(
                 new, other_new = two(terms_at, other_at, many)
                 total, error = with_part(total, error, new)
                 other_total, other_error = with_part(other_total, other_error, other_new)
-            result = total + error if error == error else total
-            other = other_total + other_error if other_error == other_error else other_total
+            result = kind(total + error if error == error else total)
+            other = kind(other_total + other_error if other_error == other_error else other_total)
             if accumulate:
                 result += load_at(places[count], 0, target)
                 other += load_at(others[count], 0, target)
@@ -118,6 +119,7 @@ def fused_row_loop(
     whole_place, sum_place = count + whole, count + 1 - whole
     whole_bit, sum_bit = 1 << whole, 1 << (1 - whole)
     room, zero = TERMS * np.dtype(sum_type).itemsize, np.dtype(wide).type(0)
+    kind = np.dtype(sum_type).type
     whole_size = np.dtype(whole_type).itemsize
     neighbours = sum_of_neighbours(sum_type, wide)
     addresses, strides, row_strides, beginnings = row_readers(steps)
@@ -165,7 +167,7 @@ def fused_row_loop(
                         store(part, k - top, sum_rule(*of_sum(places, step, fixed, k)))
                         store_at(out, k * skip, a, whole_type)
                 total, error = with_part(total, error, neighbours(memory, many))
-            result = total + error if error == error else total
+            result = kind(total + error if error == error else total)
             if accumulate & sum_bit:
                 result += load_at(result_at, 0, sum_type)
             store_at(result_at, 0, result, sum_type)

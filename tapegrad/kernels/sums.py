@@ -2,7 +2,8 @@
 
 A partial sum adds up 128 terms in double precision; if the terms are neighbours, as 8 independent sums. Partial sums
 are added with the compensation of Knuth's two-sum (TAOCP 2, 4.2.2), so that the error does not grow with the number of
-terms. Both ways to compute a sum give the same bits.
+terms. Both ways to compute a sum give the same bits. A sum is rounded before it is added to another one, so that two
+sums of opposite terms cancel, as in PyTorch: an optimizer may divide what remains by its own size.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _result(total: Any, error: Any, c: int) -> Any:
 def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
     """Return the kernel that sums the middle of three dimensions, (outer, n, inner), of a contiguous source."""
     size, width = np.dtype(dtype).itemsize, np.dtype(wide).itemsize
-    zero = np.dtype(wide).type(0)
+    zero, kind = np.dtype(wide).type(0), np.dtype(dtype).type
     columns, terms = _COLUMNS, TERMS
     room = max(3 * columns, MANY_PARTS) * width
     add_up, add_rows = sum_of_row(dtype, wide), _rows(dtype, wide)
@@ -74,7 +75,7 @@ def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
             out = as_pointer(target, dtype)
             for i in range(outer):
                 both = add_up(source + i * n * size, n, memory)
-                store(out, i, load(out, i) + both if accumulate else both)
+                store(out, i, load(out, i) + kind(both) if accumulate else kind(both))
             return 0
         total, error = as_pointer(memory, wide), as_pointer(memory + columns * width, wide)
         part = as_pointer(memory + 2 * columns * width, wide)
@@ -95,7 +96,7 @@ def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
                 out = as_pointer(target + (i * inner + left) * size, dtype)
                 for c in range(many):
                     both = _result(total, error, c)
-                    store(out, c, load(out, c) + both if accumulate else both)
+                    store(out, c, load(out, c) + kind(both) if accumulate else kind(both))
         return 0
 
     return kernel
@@ -138,7 +139,7 @@ def partial_sums_kernel(dtype: str, wide: str) -> Callable[..., int]:
 def combine_kernel(dtype: str, wide: str) -> Callable[..., int]:
     """Return the kernel that adds up partial sums (groups, inner): see `CombineGeometry`."""
     size, width = np.dtype(dtype).itemsize, np.dtype(wide).itemsize
-    zero = np.dtype(wide).type(0)
+    zero, kind = np.dtype(wide).type(0), np.dtype(dtype).type
     columns = _COLUMNS
     room = 2 * columns * width
 
@@ -159,7 +160,7 @@ def combine_kernel(dtype: str, wide: str) -> Callable[..., int]:
             out = as_pointer(load(table, 1) + left * size, dtype)
             for c in range(many):
                 both = _result(total, error, c)
-                store(out, c, load(out, c) + both if accumulate else both)
+                store(out, c, load(out, c) + kind(both) if accumulate else kind(both))
         return 0
 
     return kernel

@@ -19,7 +19,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import integer
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 
 def with_no_slope(numbers: Tensor, *of: Any) -> Tensor:
@@ -264,13 +264,15 @@ def _normal_of_tensors(mean: Any, std: Any, size: Any, generator: Generator | No
 
 
 @public(method=True)
-def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
+def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """Return ones with the given probabilities, zeros otherwise.
 
     Parameters
     ----------
     input : Tensor or array
         Probabilities.
+    p : float, optional
+        The probability of all elements; then `input` has their shape and dtype.
     generator : Generator, optional
         By default the one that `manual_seed` seeds.
 
@@ -285,6 +287,9 @@ def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     >>> tg.bernoulli(tg.tensor([0.0, 1.0]))
     tensor([0., 1.])
     """
+    if p is not None:
+        x = as_operand(input, "bernoulli", "input", 1)
+        return bernoulli(from_array(np.full(x.shape, p, x.dtype)), generator=generator)
     if isinstance(input, Tensor) and input.is_traced:
         with modes.no_grad():
             if not bool(((input >= 0) & (input <= 1)).all()):

@@ -323,7 +323,7 @@ def bartlett_window(
 ) -> Tensor:
     """Bartlett window, a triangle from 0 to 1 and back."""
 
-def bernoulli(input: Any, *, generator: Generator | None = None, out: Any = ...) -> Tensor:
+def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None = None, out: Any = ...) -> Tensor:
     """Return ones with the given probabilities, zeros otherwise."""
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None, *, out: Any = ...) -> Tensor:
