@@ -25,6 +25,7 @@ __all__ = ["Roles", "roles_of"]
 _SINGLE: Final = 4000  # elements of all values that are not along one long axis: below it, the rest is scalars
 _AT_ONCE: Final = 1 << 16  # elements along all axes: below it, a value is no more than what is computed at once
 _LANES: Final = 8  # so long is an axis in vectors at least
+_BESIDE: Final = 32  # so long is it if its elements are neighbours in memory, rather than those of a longer one
 _SUMS: Final = 256  # and so many reductions along it
 
 Axes = tuple[int | None, ...]
@@ -36,8 +37,8 @@ class Roles:
     Attributes
     ----------
     axes : dict
-        By numbers of values. Axis 0, which vectors lie along, is the longest class, or the one whose elements are
-        neighbours in memory.
+        By numbers of values. Axis 0, which vectors lie along, is the class whose elements are neighbours in memory, if
+        it is long enough, or the longest.
     of_batches : dict
         The axes of the batches that each value is an item of.
     lengths : dict
@@ -158,9 +159,9 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
                 if root in lengths and root not in rolled:
                     rolled.append(root)
                     single = False
-    rolled.sort(key=lambda root: -lengths[root])
+    beside: Counter[tuple[int, int]] = Counter() if batches else _elements_side_by_side(classes, program)
+    rolled.sort(key=lambda root: (not batches and lengths[root] < _BESIDE, -beside[root], -lengths[root]))
     if not single and not batches and math.prod([lengths[root] for root in rolled]) <= _AT_ONCE:
-        beside = _elements_side_by_side(classes, program)
         barred = {root for _, own in summed for root in own} | {root for root in rolled if lengths[root] < _LANES}
         rolled.sort(key=lambda root: 0 if root in barred else -beside[root])
     numbers = {root: axis for axis, root in enumerate(rolled)}
