@@ -23,7 +23,7 @@ NOT_DRAWN = {
     "lstm_steps", "gru_steps", "rnn_tanh_steps", "rnn_relu_steps",  # their operands belong together
     "cast", "index_scatter_add", "strided_part", "strided_put", "any", "all", "argmax", "argmin", "conj", "imag",
     "take_along", "put_along", "class_loss", "class_margins", "prod", "cumsum", "im2col", "col2im", "conv2d",
-    "conv2d_biased", "conv2d_transposed", "inv", "solve", "eigh",
+    "conv2d_biased", "conv2d_transposed", "conv2d_kernels", "inv", "solve", "eigh",
     "resampled", "pooled", "resized", "fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn",
     # They jump, or have a kink where operands are equal, or have no slope at a width of 0; `lerp` takes one dtype.
     "floor", "ceil", "trunc", "frac", "round", "remainder", "fmod", "floor_divide", "trunc_divide", "heaviside",

@@ -458,7 +458,7 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
 # `lstm`.
 # frexp has several results; mvlgamma and polygamma: see ROUGH.
 NOT_ON_TORCH = (
-    "im2col", "col2im", "conv2d_biased", "conv2d_transposed", "float_power",
+    "im2col", "col2im", "conv2d_biased", "conv2d_transposed", "conv2d_kernels", "float_power",
     "recurrence", "solve_sylvester", "sqrtm", "frexp", "mvlgamma",
     "polygamma", "gamma_derivative", "beta_derivative", "resampled", "pooled", "fractionally_pooled", "resized",
     "ldl_solve", "segment_reduce",

@@ -25,7 +25,7 @@ from tapegrad.ops.convolution_arguments import (
     window_of,
 )
 from tapegrad.ops.patches import columns_of
-from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.gateway import apply, as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.recording.plan import Plan
@@ -95,22 +95,20 @@ def _prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..
     return computed(kernel(), geometry, shape, x.dtype, otherwise, by_status=True)
 
 
-def images_rule(ct: Any, w: Any, x_shape: Shape, window: Window, groups: int) -> Any:
+def _images_rule(ct: Any, w: Any, x_shape: Shape, window: Window, groups: int) -> Any:
     """Return the cotangent of images."""
-    n, out, terms, number = sizes_of(x_shape, w.shape, window, groups)
-    kernels = xp.conj(xp.transpose(xp.reshape(w, (groups, out, terms)), 1, 2))
-    columns = xp.matmul(kernels, xp.reshape(ct, (n, groups, out, number)))  # (groups, terms, out) @ (..., out, number)
-    columns = xp.reshape(columns, (n, groups * terms, number))
-    return xp.reshape(xp.col2im(columns, window, x_shape[-2:]), x_shape)
+    found = xp.conv2d_transposed(_as_images(ct), xp.conj(w), window, x_shape[-2:], groups)
+    return xp.reshape(found, x_shape)
 
 
-def kernels_rule(ct: Any, x: Any, w_shape: Shape, window: Window, groups: int) -> Any:
+def _kernels_rule(ct: Any, x: Any, window: Window, groups: int) -> Any:
     """Return the cotangent of kernels."""
-    n, out, terms, number = sizes_of(x.shape, w_shape, window, groups)
-    columns = xp.im2col(xp.reshape(x, (n, *x.shape[-3:])), window)
-    columns = xp.conj(xp.transpose(xp.reshape(columns, (n, groups, terms, number)), 2, 3))
-    products = xp.matmul(xp.reshape(ct, (n, groups, out, number)), columns)  # (..., out, number) @ (..., number, terms)
-    return xp.reshape(xp.sum(products, 0), w_shape)
+    return xp.conv2d_kernels(_as_images(ct), xp.conj(_as_images(x)), window, groups)
+
+
+def _as_images(x: Any) -> Any:
+    """Return images, also of a single one."""
+    return x if len(x.shape) == 4 else xp.reshape(x, (1, *x.shape))
 
 
 def _bias_rule(ct: Any) -> Any:
@@ -163,7 +161,7 @@ def _convolution(name: str, operands: tuple[str, ...]) -> Op:
         name=name,
         operands=operands,
         forward=_by_numpy,
-        vjp=(images_rule, kernels_rule, _bias_rule)[:count],
+        vjp=(_images_rule, _kernels_rule, _bias_rule)[:count],
         family="convolution",
         step=_step,
         bilinear=count == 2,
@@ -251,6 +249,12 @@ def conv2d(
 
 
 xp.conv2d = xp.conv2d_biased = conv2d
+
+
+def convolved(x: Any, w: Any, window: Window, groups: int) -> Tensor:
+    """Return the convolution of images with kernels, given its window."""
+    operands = [contiguous(as_operand(own, "conv2d", "input", 1)) for own in (x, w)]
+    return apply(_plain, Bound(operands, {"window": window, "groups": groups}))
 
 
 def _bind(operands: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: int) -> Bound:

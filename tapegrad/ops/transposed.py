@@ -1,4 +1,4 @@
-"""Op: transposed convolution of images, the adjoint of `conv2d`, by the kernels of that."""
+"""Ops: the adjoints of `conv2d` by images and by kernels. Derivatives of each of the three are the other two."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.forward.computed import computed
-from tapegrad.kernels.convolution import Pair, Window, places
+from tapegrad.kernels.convolution import Pair, Window
 from tapegrad.ops.broadcasting import contiguous
-from tapegrad.ops.convolution import Shape, kernel_of, kernels_rule, sizes_of
-from tapegrad.ops.patches import images_of
+from tapegrad.ops.convolution import Shape, convolved, kernel_of, sizes_of
+from tapegrad.ops.patches import columns_of, images_of
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.structural import operation
@@ -41,13 +41,6 @@ def _prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
         return otherwise
     kernel, geometry = chosen
     return computed(kernel(), geometry, shape, x.dtype, otherwise, by_status=True)
-
-
-def _places_rule(ct: Any, w: Any, window: Window, groups: int) -> Any:
-    n, out, terms, number = sizes_of(ct.shape, w.shape, window, groups)
-    columns = xp.reshape(xp.im2col(ct, window), (n, groups, terms, number))
-    found = xp.matmul(xp.conj(xp.reshape(w, (groups, out, terms))), columns)
-    return xp.reshape(found, (n, w.shape[0], *places(ct.shape[-2:], window)))
 
 
 def _step(plan: Plan, operand: int) -> Step | None:
@@ -82,8 +75,8 @@ _SAMPLES: Final[tuple[tuple[Shape, Shape, Window, Pair, int], ...]] = (
     "conv2d_transposed", node_name="ConvolutionBackward0", operands=("x", "w"), family="convolution",
     forward=_by_numpy, prepare_forward=_prepared, step=_step, bilinear=True,
     vjp=(
-        _places_rule,
-        lambda ct, x, w_shape, window, groups: kernels_rule(xp.conj(x), xp.conj(ct), w_shape, window, groups),
+        lambda ct, w, window, groups: convolved(ct, xp.conj(w), window, groups),
+        lambda ct, x, window, groups: xp.conv2d_kernels(xp.conj(x), ct, window, groups),
     ),
     attrs=("window", "size", "groups"), oracle=_oracle,
     samples=tuple(
@@ -96,3 +89,71 @@ def conv2d_transposed(x: Any, w: Any, window: Window, size: Pair, groups: int) -
     name = "conv2d_transposed"
     operands = contiguous(as_operand(x, name, "input", 1)), contiguous(as_operand(w, name, "weight", 2))
     return Bound(operands, {"window": window, "size": size, "groups": groups})
+
+
+# ---- by kernels
+
+
+def _kernels_shape(y: Shape, x: Shape, window: Window, groups: int) -> Shape:
+    return y[1], x[1] // groups, *window[0]
+
+
+def _kernels_by_numpy(y: np.ndarray, x: np.ndarray, window: Window, groups: int) -> np.ndarray:
+    shape = _kernels_shape(y.shape, x.shape, window, groups)
+    n, out, terms, number = sizes_of(x.shape, shape, window, groups)
+    columns = columns_of(x, window).reshape(n, groups, terms, number).swapaxes(2, 3)
+    return np.matmul(y.reshape(n, groups, out, number), columns).sum(0, dtype=x.dtype).reshape(shape)
+
+
+def _kernels_prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
+    y, x = layouts
+    shape, otherwise = _kernels_shape(y.shape, x.shape, **attrs), partial(_kernels_by_numpy, **attrs)
+    fits = x.contiguous and y.contiguous and x.dtype.kind == "f"
+    chosen = kernel_of("kernels", x.shape, shape, x.dtype, **attrs) if fits else None
+    if chosen is None:
+        return otherwise
+    kernel, geometry = chosen
+    return computed(kernel(), geometry, shape, x.dtype, otherwise, by_status=True)
+
+
+def _kernels_step(plan: Plan, operand: int) -> Step | None:
+    (y, x), out = plan.layouts, plan.result
+    if not (y.contiguous and x.contiguous and out.contiguous) or out.dtype.kind != "f":
+        return None
+    way = ("plain", "images")[operand]
+    sources = [plan.source("y"), (CT, 0)] if operand else [plan.source("x"), (CT, 0)]
+    found = kernel_of(way, x.shape, out.shape, out.dtype, **plan.attrs)
+    return None if found is None else Step(*found, sources)
+
+
+def _kernels_oracle(y: Any, x: Any, window: Window, groups: int) -> Any:
+    """Multiply each place with what each element of a kernel meets there, and add up."""
+    padded, (kh, kw), (sh, sw), (dh, dw) = np.pad(x, ((0, 0), (0, 0), *window[2])), window[0], window[1], window[3]
+    shape = _kernels_shape(y.shape, x.shape, window, groups)
+    out = np.zeros(shape, x.dtype)
+    for o, r, c, i, j in np.ndindex(*y.shape[1:], kh, kw):
+        first = o // (shape[0] // groups) * shape[1]
+        met = padded[:, first : first + shape[1], r * sh + i * dh, c * sw + j * dw]
+        out[o, :, i, j] += (y[:, o, r, c, None] * met).sum(0, dtype=out.dtype)
+    return out
+
+
+@operation(
+    "conv2d_kernels", node_name="ConvolutionBackward0", operands=("y", "x"), family="convolution",
+    forward=_kernels_by_numpy, prepare_forward=_kernels_prepared, step=_kernels_step, bilinear=True,
+    vjp=(
+        lambda ct, x, window, groups: convolved(xp.conj(x), ct, window, groups),
+        lambda ct, y, x_shape, window, groups: xp.conv2d_transposed(xp.conj(y), ct, window, x_shape[-2:], groups),
+    ),
+    attrs=("window", "groups"), oracle=_kernels_oracle,
+    samples=tuple(
+        Sample((x, _shape(x, w, size, groups)), {"window": window, "groups": groups})
+        for x, w, window, size, groups in _SAMPLES
+    ),
+    errors=(ErrorSample(lambda: xp.conv2d_kernels(None, None, _SAMPLES[0][2], 1), TypeError, "conv2d_kernels"),),
+)  # fmt: skip
+def conv2d_kernels(y: Any, x: Any, window: Window, groups: int) -> Bound:
+    """Kernels: of each element the sum over places of `y` times what it meets there on images `x`."""
+    name = "conv2d_kernels"
+    operands = contiguous(as_operand(y, name, "input", 1)), contiguous(as_operand(x, name, "weight", 2))
+    return Bound(operands, {"window": window, "groups": groups})

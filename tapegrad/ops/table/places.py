@@ -219,7 +219,7 @@ PLACES: dict[str, dict[str, str]] = {
         "svd": "svd",
         "topk": "topk",
         "transcendental": "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit rsqrt sigmoid sin sinh softplus sqrt tan tanh",
-        "transposed": "conv2d_transposed",
+        "transposed": "conv2d_kernels conv2d_transposed",
         "triangles": "diag_embed",
         "triangular": "solve_triangular",
         "turning": "turned",

@@ -14,7 +14,7 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.emit import Emitter, module_text
-from tapegrad.program.fuse.estimates import fewest_scalars, loaded_scalars, unrolled_scalars
+from tapegrad.program.fuse.estimates import fewest_scalars, loaded_scalars, products_of_convolutions, unrolled_scalars
 from tapegrad.program.fuse.flat import Flat, batches_alone, flat, note_too_long
 from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
@@ -124,6 +124,8 @@ def fuse(
     flattened = flat(on_vectors(program))
     lengths = {length for layout in flattened.program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
+    if (count := products_of_convolutions(flattened.program, _ROLES[0][0])) > LIMIT:
+        raise Refused(f"a convolution adds up {count} products")
     choices: Sequence[tuple[int, int]] = _ROLES_OF_BATCHES if flattened.sizes else _ROLES
     if unrolled_scalars(flattened.program, _ROLES[0][0]) > (_FEW if in_brief else LIMIT):
         choices = sorted(choices, key=lambda choice: unrolled_scalars(flattened.program, choice[0]))
@@ -214,7 +216,7 @@ def _nested(
     if nests.count > _NESTS:
         raise TooLongError(f"there would be {nests.count} nests of loops")
     fewer = fewer_lanes(chunk, nests.nbytes)
-    if fewer < chunk:
+    if most_bytes and fewer < chunk:
         chunk, nests = fewer, plan_nests(lowered.graph, stores, lengths, fewer)
     if most_bytes and nests.nbytes > most_bytes:
         raise TooLongError(f"{nests.nbytes} bytes would stand between its nests of loops")

@@ -11,12 +11,13 @@ import numpy as np
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE
 from tapegrad.program.program import Entry, Program
 
-__all__ = ["SPARSE", "fewest_scalars", "loaded_scalars", "unrolled_scalars"]
+__all__ = ["SPARSE", "fewest_scalars", "loaded_scalars", "products_of_convolutions", "unrolled_scalars"]
 
 #: Kinds of ops whose zeros are terms that nothing was added to.
 SPARSE: Final = frozenset(("index_scatter_add", "strided_put", "strided_sum", "scatter_add", "diag_embed", "put_along"))
 _SUMS: Final = frozenset(("index_scatter_add", "scatter_add", "diag_embed"))  # of which no element overwrites another
 _ALL_ELEMENTS: Final = frozenset(("unary", "binary", "elementwise", "reduction"))
+_CONVOLUTIONS: Final = frozenset(("conv2d", "conv2d_biased", "conv2d_transposed", "conv2d_kernels"))
 _CHOOSING: Final = frozenset(("where", "pow"))  # a constant may say that elements are not needed
 
 
@@ -34,6 +35,21 @@ def loaded_scalars(program: Program, long: int) -> int:
     return sum(
         math.prod([length for length in program.layouts[number].shape if length <= long]) for number in program.inputs
     )
+
+
+def products_of_convolutions(program: Program, long: int) -> int:
+    """Return how many products the largest convolution of a program adds up: of an image if more than `long` are."""
+    most = 0
+    for entry in program.entries:
+        if entry.op.name not in _CONVOLUTIONS:
+            continue
+        one, two, *_, result = (program.layouts[number].shape for number in (*entry.operands, *entry.results))
+        places, kernels = {"conv2d_transposed": (one, two), "conv2d_kernels": (one, result)}.get(
+            entry.op.name, (result, two)
+        )
+        images = places[0] if len(places) == 4 and places[0] > long else 1
+        most = max(most, math.prod(places) * math.prod(kernels[1:]) // images)
+    return most
 
 
 def fewest_scalars(program: Program, long: int, moves: Callable[[Entry], np.ndarray | None]) -> int:
