@@ -102,7 +102,8 @@ def _kernels_by_numpy(y: np.ndarray, x: np.ndarray, window: Window, groups: int)
     shape = _kernels_shape(y.shape, x.shape, window, groups)
     n, out, terms, number = sizes_of(x.shape, shape, window, groups)
     columns = columns_of(x, window).reshape(n, groups, terms, number).swapaxes(2, 3)
-    return np.matmul(y.reshape(n, groups, out, number), columns).sum(0, dtype=x.dtype).reshape(shape)
+    found: np.ndarray = np.matmul(y.reshape(n, groups, out, number), columns).sum(0, dtype=x.dtype).reshape(shape)
+    return found
 
 
 def _kernels_prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:

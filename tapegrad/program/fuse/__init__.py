@@ -25,6 +25,7 @@ from tapegrad.program.fuse.rolled import Store, is_long, rolled
 from tapegrad.program.fuse.schedule import Phase, arrange, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.fuse.text import constant_array
+from tapegrad.program.fuse.twins import has_twins
 from tapegrad.program.fuse.vectors import on_vectors
 from tapegrad.program.machine_code import SYMBOL, MachineCode, Refused, TooLongError
 from tapegrad.program.program import Entry, Program
@@ -210,6 +211,8 @@ def _nested(
     program: Program, lowered: Lowered, stores: Sequence[Store], lengths: dict[int, int], most_bytes: int = 0
 ) -> Fused:
     """Return a program of several axes as machine code."""
+    if not most_bytes and has_twins(lowered.graph, [node for node, *_ in stores], lengths):
+        raise TooLongError("sums would be computed again along other axes")
     memory, constants = _memory(program, lowered)
     chunk = chunk_of(lengths[LANES])
     nests = plan_nests(lowered.graph, stores, lengths, chunk)
