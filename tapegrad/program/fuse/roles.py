@@ -25,7 +25,7 @@ __all__ = ["Roles", "roles_of"]
 _SINGLE: Final = 4000  # elements of all values that are not along one long axis: below it, the rest is scalars
 _AT_ONCE: Final = 1 << 16  # elements along all axes: below it, a value is no more than what is computed at once
 _LANES: Final = 8  # so long is an axis in vectors at least
-_BESIDE: Final = 32  # so long is it if its elements are neighbours in memory, rather than those of a longer one
+_BESIDE: Final = 16  # so long is it if its elements are neighbours in memory, rather than those of a longer one
 _SUMS: Final = 256  # and so many reductions along it
 
 Axes = tuple[int | None, ...]
@@ -160,6 +160,10 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
                     rolled.append(root)
                     single = False
     beside: Counter[tuple[int, int]] = Counter() if batches else _elements_side_by_side(classes, program)
+    if len(rolled) > 1 and beside:
+        nearest = max(beside, key=beside.__getitem__)
+        if nearest not in rolled and lengths[nearest] >= _BESIDE and not is_double(nearest):
+            rolled.append(nearest)
     rolled.sort(key=lambda root: (not batches and lengths[root] < _BESIDE, -beside[root], -lengths[root]))
     if not single and not batches and math.prod([lengths[root] for root in rolled]) <= _AT_ONCE:
         barred = {root for _, own in summed for root in own} | {root for root in rolled if lengths[root] < _LANES}
