@@ -159,15 +159,18 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
                 if root in lengths and root not in rolled:
                     rolled.append(root)
                     single = False
-    beside: Counter[tuple[int, int]] = Counter() if batches else _elements_side_by_side(classes, program)
-    if len(rolled) > 1 and beside:
-        nearest = max(beside, key=beside.__getitem__)
-        if nearest not in rolled and lengths[nearest] >= _BESIDE and not is_double(nearest):
+    rolled.sort(key=lambda root: -lengths[root])
+    if not single and not batches and rolled:
+        beside = _elements_side_by_side(classes, program)
+        most = max(math.prod([length for root, length in dims if root in lengths]) for dims in values)
+        nearest = max(beside, key=beside.__getitem__, default=rolled[0])
+        if nearest not in rolled and len(rolled) > 1 and lengths[nearest] >= _BESIDE and not is_double(nearest):
             rolled.append(nearest)
-    rolled.sort(key=lambda root: (not batches and lengths[root] < _BESIDE, -beside[root], -lengths[root]))
-    if not single and not batches and math.prod([lengths[root] for root in rolled]) <= _AT_ONCE:
-        barred = {root for _, own in summed for root in own} | {root for root in rolled if lengths[root] < _LANES}
-        rolled.sort(key=lambda root: 0 if root in barred else -beside[root])
+        if most > _AT_ONCE:
+            rolled.sort(key=lambda root: (lengths[root] < _BESIDE, -beside[root]))
+        elif math.prod([lengths[root] for root in rolled]) <= _AT_ONCE:
+            barred = {root for _, own in summed for root in own} | {root for root in rolled if lengths[root] < _LANES}
+            rolled.sort(key=lambda root: 0 if root in barred else -beside[root])
     numbers = {root: axis for axis, root in enumerate(rolled)}
     axes: dict[int, Axes] = {}
     of_batches: dict[int, Axes] = {}
