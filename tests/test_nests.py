@@ -1,4 +1,4 @@
-"""Nests of loops of batches: how many lanes stand in memory at once, and when items are computed one by one."""
+"""Nests of loops: along which axis vectors lie, how many lanes stand in memory at once, and what is left to stages."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tapegrad as tg
 from tapegrad import func
+from tests.tiers import mostly_full
 
 RNG = np.random.default_rng(11)
 
@@ -65,3 +67,54 @@ def test_python_looks_at_what_a_batch_computes_in_a_trace() -> None:
     compiled = tg.compile(f)
     for x in (RNG.uniform(1, 2, (5, 3)), -RNG.uniform(1, 2, (5, 3)), RNG.uniform(2, 3, (5, 3))):
         assert_close(compiled(x), f(x))
+
+
+SHAPES = ((1000, 130), (130, 1000), (70, 90, 16), (90, 40, 30), (5000, 20), (20, 5000))
+
+
+@pytest.mark.parametrize("number", mostly_full(range(len(SHAPES)), [0, 2]))
+def test_large_arrays_reduced_along_each_dimension(number: int) -> None:
+    def f(x: Any) -> Any:
+        centred = x - x.mean(0)
+        return (tg.softmax(centred, -1) * centred / (1 + x.std(-1, keepdim=True))).pow(2).sum()
+
+    x = RNG.normal(size=SHAPES[number])
+    value, slope = tg.compile(func.value_and_grad(f))(x)
+    expected, right = func.value_and_grad(f)(x)
+    assert_close(value, expected)
+    assert_close(slope, right)
+
+
+def test_lanes_are_neighbours_in_memory() -> None:
+    compiled = tg.compile(func.grad(lambda x: tg.log(((x - x.mean(0)) ** 2).mean(0)).sum()))
+    compiled(RNG.normal(size=(900, 800)))
+    assert "out0[800 * j + i]" in compiled.source()
+
+
+def test_sums_are_not_computed_again_along_other_axes() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(3):
+            apart = x[:, None] - x
+            x = x + (apart / (1 + (apart * apart).sum(-1))[:, :, None]).sum(1)
+        return (x * x).sum()
+
+    x = RNG.normal(size=(80, 3))
+    compiled = tg.compile(func.value_and_grad(f))
+    (value, slope), (expected, right) = compiled(x), func.value_and_grad(f)(x)
+    assert_close(value, expected)
+    assert_close(slope, right)
+    assert "bytes between the stages" in compiled.explain()
+
+
+def test_long_convolutions_are_not_unrolled() -> None:
+    def f(x: Any, w: Any) -> Any:
+        return tg.relu(tg.nn.functional.conv2d(x, w, padding=1)).pow(2).mean()
+
+    x, w = RNG.normal(size=(4, 3, 20, 20)), RNG.normal(size=(5, 3, 3, 3))
+    compiled = tg.compile(func.value_and_grad(f, argnums=(0, 1)))
+    (value, slopes), (expected, right) = compiled(x, w), func.value_and_grad(f, argnums=(0, 1))(x, w)
+    assert_close(value, expected)
+    for own, other in zip(slopes, right, strict=True):
+        assert_close(own, other)
+    for name in ("conv2d", "conv2d_transposed", "conv2d_kernels"):
+        assert f"{name} is called" in compiled.explain()
