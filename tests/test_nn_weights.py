@@ -348,3 +348,15 @@ def test_muon_makes_steps_as_torch_does() -> None:
     for theirs, ours in zip(found[:4], found[4:], strict=True):
         np.testing.assert_allclose(ours, theirs, atol=0.02)  # torch's iterates in half precision
         assert np.abs(ours - numbers(ours.shape)).max() > 0.05
+
+
+def test_second_derivatives_of_weight_norm():
+    """Those of the formula; PyTorch's differ from that."""
+    layer = tg.nn.utils.weight_norm(tg.nn.Linear(3, 4, bias=False))
+    g, v, x = layer.weight_g, layer.weight_v, tg.arange(6.0).reshape(2, 3)
+    found = []
+    for out in (layer(x), x @ (g * v / v.norm(dim=1, keepdim=True)).T):
+        grads = tg.autograd.grad((out**2).sum() + out.sin().sum(), (g, v), create_graph=True)
+        found.append(tg.autograd.grad(sum((grad * grad).sum() for grad in grads), (g, v)))
+    for own, expected in zip(*found, strict=True):
+        assert tg.allclose(own, expected)
