@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -221,6 +222,24 @@ def test_what_nothing_depends_on_counts_traces() -> None:
     assert count == [1]
     compiled(np.ones(4))
     assert count == [2]
+
+
+def test_what_is_only_stored_may_be_another_number() -> None:
+    class Timed:
+        def __init__(self) -> None:
+            self.last, self.scale = 0.0, 2.0
+
+        def __call__(self, x: Any) -> Any:
+            self.last = time.perf_counter()
+            return x * self.scale
+
+    timed = Timed()
+    compiled = tg.compile(timed)
+    for _ in range(6):
+        assert compiled(1.0) == 2.0
+    assert len(compiled.programs) == 1
+    timed.scale = 3.0
+    assert compiled(1.0) == 3.0
 
 
 def test_a_toggle_is_not_compiled_and_says_so() -> None:

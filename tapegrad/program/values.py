@@ -5,6 +5,7 @@ They are constants of its program. So they are compared in each call, and the fu
 
 from __future__ import annotations
 
+import dis
 import functools
 import types
 from collections.abc import Callable, Iterable, Sequence
@@ -42,6 +43,7 @@ class Values:
         self._lists: list[_Elements] = []
         self._slots: list[Place] = []
         self._arrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # small ones, and what they contain
+        self._functions: list[types.FunctionType] = []
         self._known: dict[tuple[int, frozenset[str]], Any] = {}
         self._left: list[tuple[Any, frozenset[str]]] = [(function, frozenset())]  # with the names of attributes in code
         while self._left:
@@ -57,12 +59,15 @@ class Values:
     def changed(self, others: Sequence[Place]) -> list[Place]:
         """Return where other numbers, strings or elements of arrays stand now, with those from before; and others.
 
-        That a list is longer is no change: it gets its elements while the function is traced.
+        That a list is longer is no change: it gets its elements while the function is traced. Nor is what the code only
+        stores.
         """
         places = [place for place in self._places.values() if not isinstance(place.holder, _FIXED)] + self._slots
         for watched in self._lists:
             places += watched.changed_elements()
         found = [place for place in places if type(place.value) in PLAIN and not place.stands()]
+        loaded = _loaded_in(self._functions) if found else ()
+        found = [place for place in found if not isinstance(place.key, str) or place.key in loaded]
         found = [place for place in (*found, *others) if (id(place.holder), place.key) not in self._others]
         arrays = [Place(own, ..., before) for own, before in self._arrays.values() if own.tobytes() != before.tobytes()]
         return found + arrays
@@ -96,6 +101,7 @@ class Values:
         """Look at the variables of a function; return the names of attributes in its code."""
         is_fixed = is_ours(function) or is_name_of_ours(function.__globals__.get("__name__"))  # which may wrap a user's
         words = frozenset(words_in(function))
+        self._functions.append(function)
         defaults = *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()
         self._left += [(own, words) for own in defaults]
         self.names(function.__dict__, words & function.__dict__.keys(), words)
@@ -161,6 +167,17 @@ class _Elements(Watched):
     def changed_elements(self) -> list[Place]:
         """Return where other ones stand now."""
         return [] if self.holds() else [Place(self._own, key, value) for key, value in enumerate(self._before)]
+
+
+def _loaded_in(functions: Sequence[types.FunctionType]) -> set[Any]:
+    """Return the names and constants that code takes from somewhere, not those that it only stores."""
+    codes = [function.__code__ for function in functions]
+    for code in codes:  # it grows
+        codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    taken = [
+        own for code in codes for own in dis.get_instructions(code) if not own.opname.startswith(("STORE", "DELETE"))
+    ]
+    return {own.argval for own in taken if isinstance(own.argval, str)}
 
 
 def _slots_of(kind: type) -> Sequence[str]:
