@@ -55,6 +55,9 @@ p.__setitem__(3, d)
 p.get('missing').x
 p.__delitem__('missing')
 T.nn.ParameterList()(d)
+d.to('foo')
+d.type('foo')
+F.cross_entropy(d, i[:2])
 """
 
 INTEGERS = """

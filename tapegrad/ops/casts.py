@@ -153,7 +153,14 @@ def to(
         copy = rest[1] if len(rest) > 1 else copy
     if device is not None:
         check_device(device)
-    result = input if dtype is None else cast(input, dtype)
+    try:
+        result = input if dtype is None else cast(input, dtype)
+    except TypeError:
+        if not isinstance(dtype, str) or dtype in np.sctypeDict:
+            raise
+        raise RuntimeError(
+            f"Expected one of cpu, cuda, ipu, ... device type at start of device string: {dtype}; nor is that a dtype"
+        ) from None
     return xp.clone(result) if copy and result is input else result
 
 
@@ -207,6 +214,8 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype not in named:
             raise ValueError(f"invalid type: {dtype!r}; there are {', '.join(named)}")
         dtype = named[dtype]
+    if isinstance(dtype, str) and dtype not in np.sctypeDict:
+        raise ValueError(f"invalid type: {dtype!r}; give a dtype")
     return cast(input, getattr(dtype, "dtype", dtype))
 
 

@@ -42,7 +42,9 @@ def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) 
     """
     classes = input.shape[0] if input.ndim == 1 else input.shape[1]
     expected = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
-    if target.shape != expected:
+    if target.shape != expected and (input.ndim, target.shape) != (1, (1,)):
+        if input.ndim == 1 and target.ndim == 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
         if input.ndim > 1 and target.ndim > 0 and target.shape[0] != input.shape[0]:
             raise ValueError(
                 f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}); "
