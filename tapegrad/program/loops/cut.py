@@ -11,13 +11,15 @@ from tapegrad.program.fuse import Fused, fuse
 from tapegrad.program.loops.find import kind_of
 from tapegrad.program.loops.places import nbytes_of
 from tapegrad.program.machine_code import Refused
+from tapegrad.program.native import native
 from tapegrad.program.native.groups import Group, groups
-from tapegrad.program.native.views import offset_of
+from tapegrad.program.native.views import is_view, offset_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.program.stops import Stop
 from tapegrad.runtime.named_tuples import NamedTuple
 
 SCALARS: Final = 3000  # of straight code, from which on it is cut
+_ALONE: Final = 1500  # of straight code for one operation: LLVM takes time by the square of what is more
 _STOPS: Final = 500  # one after the other: code that calls more takes LLVM seconds
 
 _LARGE: Final = 512  # elements of an array
@@ -183,7 +185,8 @@ def _stop(cutter: Cutter, place: int, reason: str) -> Alias | tuple[Part, Code]:
     if offset is not None:
         return Alias(entry.results[0], entry.operands[0], offset)
     part = cutter.part([place])
-    return part, Stop(part.body, reason)
+    copy = native(part.body) if is_view(cutter.program, entry) else None
+    return part, copy or Stop(part.body, reason)
 
 
 class _Alone:
@@ -200,7 +203,7 @@ class _Alone:
         key = kind_of(program, entry), _constants(program, entry)
         if key not in self._known:
             try:
-                fuse(self._cutter.part([place]).body, in_brief=True)
+                fuse(self._cutter.part([place]).body, in_brief=True, scalars=_ALONE)
                 self._known[key] = ""
             except Refused as error:
                 self._known[key] = str(error)
@@ -265,7 +268,7 @@ def _fused(cutter: Cutter, places: Sequence[int], is_last: bool) -> list[tuple[P
     if len(parts) > 1:
         return [own for each in parts for own in _fused(cutter, each, is_last)]
     try:
-        return [(part, fuse(part.body))]
+        return [(part, fuse(part.body, scalars=_ALONE))]
     except Refused as error:
         if not is_last:
             raise

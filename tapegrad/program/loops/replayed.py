@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.fuse import LIMIT, fuse
-from tapegrad.program.loops.cut import Cutter
+from tapegrad.program.fuse import fuse
+from tapegrad.program.loops.cut import SCALARS, Cutter
 from tapegrad.program.loops.driver import Driver
 from tapegrad.program.loops.find import kind_of
 from tapegrad.program.loops.memory_of_calls import Memory, Step
@@ -209,7 +209,7 @@ class _Kinds:
         outputs = [results[entry.results.index(own)] for own in wanted]
         body = Program(layouts, range(len(inputs)), constants, [moved], outputs)
         reason = ""
-        for scalars in (_SCALARS, LIMIT):
+        for scalars in (_SCALARS, SCALARS):
             try:
                 return fuse(body, in_brief=True, scalars=scalars)
             except Refused as error:

@@ -12,7 +12,7 @@ from tapegrad.program.fuse.lowering import forward_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["View", "contiguous", "offset_of", "seen", "views_of"]
+__all__ = ["View", "contiguous", "is_view", "offset_of", "seen", "views_of"]
 
 _MOVEMENTS: Final = ("movement", "indexing")
 _SAME_BYTES: Final = ("view_as_real", "view_as_complex")
@@ -51,6 +51,14 @@ def _view(program: Program, entry: Entry, source: View) -> View | None:
     if len(entry.operands) != 1 or entry.index_arrays or entry.op.family not in _MOVEMENTS:
         return None
     return seen(program.layouts[source.number].dtype, source, forward_of(entry, [None]))
+
+
+def is_view(program: Program, entry: Entry) -> bool:
+    """Whether an operation only looks at its operand in another way."""
+    if not entry.operands:
+        return False
+    shape = program.layouts[entry.operands[0]].shape
+    return _view(program, entry, View(entry.operands[0], shape, contiguous(shape), 0)) is not None
 
 
 def offset_of(program: Program, entry: Entry) -> int | None:
