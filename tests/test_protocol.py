@@ -252,3 +252,15 @@ def test_functions_that_change_nothing_return_their_argument(T: Any) -> None:
         assert x.ravel() is not x
         assert x.flatten().is_leaf
     assert T.tensor(1.0).flatten().shape == (1,)
+
+
+def test_products_and_weights_of_other_dtypes() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    t = tg.tensor(x, requires_grad=True)
+    whole = np.ones((3, 2), np.int64)
+    for found, expected in (
+        (np.linalg.multi_dot([t, whole, np.eye(2)]), np.linalg.multi_dot([x, whole, np.eye(2)])),
+        (np.cov(t, aweights=[1, 2, 3]), np.cov(x, aweights=[1, 2, 3])),
+        (np.cross(t, whole.T.repeat(2, 1)[:, :3].astype(np.float32)), np.cross(x, np.ones((2, 3)))),
+    ):
+        np.testing.assert_allclose(found.detach(), expected, rtol=1e-12)

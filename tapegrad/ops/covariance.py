@@ -34,6 +34,8 @@ def _as_numpy(
         other = y if rowvar or y.ndim < 2 else transpose(y, 0, 1)
         x = xp.cat([own if own.ndim > 1 else unsqueeze(own, 0) for own in (x, other)], 0)
     correction = ddof if ddof is not None else 0 if bias else 1
+    if aweights is not None and not isinstance(aweights, Tensor):
+        aweights = np.asarray(aweights, x.dtype)
     found = cov(x, correction=correction, fweights=fweights, aweights=aweights)
     return found if dtype is None else cast(found, dtype)
 

@@ -12,6 +12,7 @@ from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import geometry_along, has_kernel, kernel_along
 from tapegrad.kernels.cross import CROSS
 from tapegrad.ops.broadcasting import expand, unsqueeze
+from tapegrad.ops.casts import cast
 from tapegrad.ops.concat import cat
 from tapegrad.ops.diagonals import diagonal as _diagonal
 from tapegrad.ops.fill import ones
@@ -41,7 +42,8 @@ def _as_numpy(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
     x = movedim(as_operand(a, "cross", "a", 1), axisa, -1)
     y = movedim(as_operand(b, "cross", "b", 2), axisb, -1)
-    x, y = (reshape(own, (1,) * (max(x.ndim, y.ndim) - own.ndim) + own.shape) for own in (x, y))
+    dtype, ndim = np.result_type(x.dtype, y.dtype), max(x.ndim, y.ndim)
+    x, y = (cast(reshape(own, (1,) * (ndim - own.ndim) + own.shape), dtype) for own in (x, y))
     return movedim(cross(x, y, dim=-1), -1, axisc)
 
 

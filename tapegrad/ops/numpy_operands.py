@@ -32,6 +32,8 @@ def operands(
         return list(map(no_list, args)), {key: no_list(value) for key, value in kwargs.items()}
     if function in _OF_SEQUENCES and args and isinstance(args[0], (list, tuple)):
         return [list(map(no_list, args[0])), *args[1:]], kwargs
+    if function is np.linalg.multi_dot and args and isinstance(args[0], (list, tuple)):
+        return [in_common_dtype(list(map(no_list, args[0]))), *args[1:]], kwargs
     if function is np.einsum and isinstance(args[0], str):  # otherwise lists are subscripts
         return [args[0], *in_common_dtype(list(map(no_list, args[1:])))], kwargs
     if function is np.average:
