@@ -28,6 +28,7 @@ from bench.tables import means_table, speed_table
 from bench.timing import LEAST_ROUNDS, interleaved
 from bench.tools import TOOLS, InexpressibleError, Tool, installed, load
 from bench.tools.functions import Functions
+from tests.tiers import mostly_full
 
 ROOT = Path(__file__).parent.parent
 
@@ -42,7 +43,7 @@ def tool_or_skip(name: str) -> Tool:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=list(PROBLEMS))
-@pytest.mark.parametrize("name", [name for name in TOOLS if name != "jax"])
+@pytest.mark.parametrize("name", mostly_full([name for name in TOOLS if name != "jax"], 3))
 def test_results(name: str, problem: Problem) -> None:
     tool = tool_or_skip(name)
     data = problem.data(problem.quick_size)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import mostly_full
+
 pytest.importorskip("torch", reason="PyTorch is not installed")
 opinfo = pytest.importorskip("tests.opinfo", reason="expecttest is not installed, which PyTorch's samples need")
 
@@ -14,7 +16,7 @@ REFUSING = [op for op in opinfo.op_db if op.error_inputs_func and opinfo.ours(op
 SHARED = [op for op in opinfo.infos() if opinfo.ours(op) is not None]
 
 
-@pytest.mark.parametrize("op", SHARED, ids=opinfo.title)
+@pytest.mark.parametrize("op", SHARED[::3], ids=opinfo.title)  # the others, with more samples, in the full tier
 def test_samples(op: Any) -> None:
     """Values, gradients and second gradients of PyTorch's samples agree."""
     _compare(op, FEW)
@@ -27,7 +29,7 @@ def test_all_samples(op: Any) -> None:
     _compare(op, opinfo.MOST)
 
 
-@pytest.mark.parametrize("op", REFUSING, ids=opinfo.title)
+@pytest.mark.parametrize("op", mostly_full(REFUSING, 3), ids=opinfo.title)
 def test_errors(op: Any) -> None:
     """What PyTorch refuses is refused, by an error of its type that begins with its words."""
     found = list(opinfo.refusals(op, opinfo.ours(op)))

@@ -149,7 +149,7 @@ def test_samples(name: str) -> None:
         pytest.skip("all samples are fused, or none is traced")
 
 
-@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("order", mostly_full([0, 1, 2], [2]))
 @pytest.mark.parametrize("name", CASES)
 def test_value_and_gradients(name: str, order: int) -> None:
     """Stops give what ordinary operations give, for other inputs than those that were traced."""

@@ -18,6 +18,7 @@ from tapegrad.compiler import cache, intrinsics, jit
 from tapegrad.kernels.loops import STRIDED, loop
 from tapegrad.runtime.source_text import evaluated
 from tapegrad.vmath import functions, lanes, trigonometric
+from tests.tiers import mostly_full
 
 BOUND = 2.0
 DTYPES = ["float64", "float32"]
@@ -234,7 +235,7 @@ LARGEST = {
 }  # fmt: skip
 
 
-@each
+@pytest.mark.parametrize("name", mostly_full(REFERENCES, 3))
 @in_both
 def test_precision(name: str, dtype: str) -> None:
     check(name, dtype, LARGEST[name][dtype == "float32"])
