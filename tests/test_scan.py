@@ -348,6 +348,7 @@ def test_loops_in_loops(program: Callable[..., Any], order: int) -> None:
     assert any(entry.op.name == "scan" for entry in compiled.programs[0].entries)
 
 
+@pytest.mark.full
 def test_few_columns_of_few_rows_of_a_stack() -> None:
     """Blocks of columns are read while eight are within memory, which ends before the last column does."""
 
