@@ -166,7 +166,7 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
         nearest = max(beside, key=beside.__getitem__, default=rolled[0])
         if nearest not in rolled and len(rolled) > 1 and lengths[nearest] >= _BESIDE and not is_double(nearest):
             rolled.append(nearest)
-        if most > _AT_ONCE:
+        if most > _AT_ONCE and beside[nearest] >= most // 2:  # an array as large as values lies along it
             rolled.sort(key=lambda root: (lengths[root] < _BESIDE, -beside[root]))
         elif math.prod([lengths[root] for root in rolled]) <= _AT_ONCE:
             barred = {root for _, own in summed for root in own} | {root for root in rolled if lengths[root] < _LANES}
