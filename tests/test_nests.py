@@ -132,3 +132,12 @@ def test_slices_of_images_are_copied_by_machine_code_and_not_unrolled() -> None:
     assert_close(slope, right)
     assert "called" not in compiled.explain()
     assert len(compiled.source()) < 20_000  # 8624 scalars a slice were 200,000 lines of code, for which LLVM took 100 s
+
+
+def test_programs_without_operations_return_large_constants() -> None:
+    whole = RNG.normal(size=(100, 90))
+    compiled = tg.compile(lambda x: (tg.tensor(whole), x.sum(), tg.zeros(100, 100)))
+    found = compiled(np.ones((2, 3)))
+    assert_close(found[0], whole)
+    assert_close(found[2], np.zeros((100, 100)))
+    assert_close(tg.compile(lambda x: tg.zeros(100, 100))(np.ones((300, 300))), np.zeros((100, 100)))

@@ -162,7 +162,7 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
     rolled.sort(key=lambda root: -lengths[root])
     if not single and not batches and rolled:
         beside = _elements_side_by_side(classes, program)
-        most = max(math.prod([length for root, length in dims if root in lengths]) for dims in values)
+        most = max([math.prod([length for _, length in dims]) for dims in values], default=0)
         nearest = max(beside, key=beside.__getitem__, default=rolled[0])
         if nearest not in rolled and len(rolled) > 1 and lengths[nearest] >= _BESIDE and not is_double(nearest):
             rolled.append(nearest)
