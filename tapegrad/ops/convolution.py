@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -79,20 +79,36 @@ def kernel_of(
     return partial(shifted_address, way, dtype.name), [*shifted, otherwise, *patches]
 
 
-def _kernel(way: str, x: Layout, w: Layout, attrs: Mapping[str, Any]) -> tuple[Callable[[], int], list[int]] | None:
-    fits = x.contiguous and w.contiguous
-    return kernel_of(way, x.shape, w.shape, x.dtype, **attrs) if fits else None
+def forward_by(
+    way: str, layouts: Sequence[Layout], x: Shape, w: Shape, out: Shape, window: Window, groups: int,
+    otherwise: Callable[..., Any],
+) -> Callable[..., Any]:  # fmt: skip
+    """Return the forward by a kernel, if there is one and all operands' elements stand in order; else another one.
+
+    Parameters
+    ----------
+    way, x, w, window, groups
+        Of `kernel_of`.
+    layouts : sequence of Layout
+        Of the operands.
+    out : tuple of int
+        The shape of the result.
+    otherwise : callable
+        Does the same by NumPy.
+    """
+    dtype = layouts[0].dtype
+    fits = all(own.contiguous for own in layouts)
+    found = kernel_of(way, x, w, dtype, window, groups) if fits else None
+    if found is None:
+        return otherwise
+    kernel, geometry = found
+    return computed(kernel(), geometry, out, dtype, otherwise, by_status=True)
 
 
 def _prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-    x, w = layouts[:2]
-    found = _kernel("biased" if len(layouts) == 3 else "plain", x, w, attrs)
-    otherwise = partial(_by_numpy, **attrs)
-    if found is None or not layouts[-1].contiguous:
-        return otherwise
-    kernel, geometry = found
-    shape = _result_shape(x.shape, w.shape, attrs["window"])
-    return computed(kernel(), geometry, shape, x.dtype, otherwise, by_status=True)
+    x, w = (own.shape for own in layouts[:2])
+    way, otherwise = "biased" if len(layouts) == 3 else "plain", partial(_by_numpy, **attrs)
+    return forward_by(way, layouts, x, w, _result_shape(x, w, attrs["window"]), **attrs, otherwise=otherwise)
 
 
 def _images_rule(ct: Any, w: Any, x_shape: Shape, window: Window, groups: int) -> Any:
@@ -125,7 +141,7 @@ def _step(plan: Plan, operand: int) -> Step | None:
         return loop_step(
             "identity", identity, shape, [((CT, 0), *in_order)], in_order, reduce_to=total, scratch=NOTHING
         )
-    found = _kernel(way, x, w, plan.attrs)
+    found = kernel_of(way, x.shape, w.shape, x.dtype, **plan.attrs) if x.contiguous and w.contiguous else None
     return None if found is None else Step(*found, [(CT, 0), plan.source(source)])
 
 

@@ -56,10 +56,10 @@ _binary_cross_entropy = shaped(
 def _check_same_shape(call: str, input: Any, target: Any) -> None:
     shapes = shape_of(target), shape_of(input)
     if shapes[0] != shapes[1]:
-        first = (
-            f"Using a target size ({list(shapes[0])}) that is different to the input size ({list(shapes[1])}) is "
-            "deprecated. Please ensure they have the same size. "
-        ) * (not call.endswith("logits"))
+        first = f"Using a target size ({list(shapes[0])}) that is different to the input size ({list(shapes[1])}) is "
+        first += "deprecated. Please ensure they have the same size. "
+        if call.endswith("logits"):
+            first = ""
         raise ValueError(
             f"{first}Target size ({list(shapes[0])}) must be the same as input size ({list(shapes[1])}) in {call}()"
         )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.forward.computed import computed
 from tapegrad.kernels.convolution import Pair, Window
 from tapegrad.ops.broadcasting import contiguous
-from tapegrad.ops.convolution import Shape, convolved, kernel_of, sizes_of
+from tapegrad.ops.convolution import Shape, convolved, forward_by, kernel_of, sizes_of
 from tapegrad.ops.patches import columns_of, images_of
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
@@ -32,25 +32,25 @@ def _by_numpy(x: np.ndarray, w: np.ndarray, window: Window, size: Pair, groups: 
 
 
 def _prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
-    x, w = layouts
+    x, w = (own.shape for own in layouts)
     window, size, groups = attrs.values()
-    shape, otherwise = _shape(x.shape, w.shape, size, groups), partial(_by_numpy, **attrs)
-    fits = x.contiguous and w.contiguous and x.dtype.kind == "f"
-    chosen = kernel_of("images", shape, w.shape, x.dtype, window, groups) if fits else None
-    if chosen is None:
+    shape, otherwise = _shape(x, w, size, groups), partial(_by_numpy, **attrs)
+    if layouts[0].dtype.kind != "f":
         return otherwise
-    kernel, geometry = chosen
-    return computed(kernel(), geometry, shape, x.dtype, otherwise, by_status=True)
+    return forward_by("images", layouts, shape, w, shape, window, groups, otherwise)
+
+
+def _step_by(way: str, plan: Plan, x: Shape, w: Shape, sources: Sequence[Any]) -> Step | None:
+    """Return the step of a kernel, from shapes of images and kernels, if all elements are real and stand in order."""
+    if not all(own.contiguous for own in (*plan.layouts, plan.result)) or plan.result.dtype.kind != "f":
+        return None
+    found = kernel_of(way, x, w, plan.result.dtype, plan.attrs["window"], plan.attrs["groups"])
+    return None if found is None else Step(*found, sources)
 
 
 def _step(plan: Plan, operand: int) -> Step | None:
-    (x, w), out = plan.layouts, plan.result
-    if not (x.contiguous and w.contiguous and out.contiguous) or out.dtype.kind != "f":
-        return None
-    way = ("plain", "kernels")[operand]
     sources = [plan.source("x"), (CT, 0)] if operand else [(CT, 0), plan.source("w")]
-    found = kernel_of(way, out.shape, w.shape, out.dtype, plan.attrs["window"], plan.attrs["groups"])
-    return None if found is None else Step(*found, sources)
+    return _step_by(("plain", "kernels")[operand], plan, plan.result.shape, plan.layouts[1].shape, sources)
 
 
 def _oracle(x: Any, w: Any, window: Window, size: Pair, groups: int) -> Any:
@@ -107,24 +107,16 @@ def _kernels_by_numpy(y: np.ndarray, x: np.ndarray, window: Window, groups: int)
 
 
 def _kernels_prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
-    y, x = layouts
-    shape, otherwise = _kernels_shape(y.shape, x.shape, **attrs), partial(_kernels_by_numpy, **attrs)
-    fits = x.contiguous and y.contiguous and x.dtype.kind == "f"
-    chosen = kernel_of("kernels", x.shape, shape, x.dtype, **attrs) if fits else None
-    if chosen is None:
+    y, x = (own.shape for own in layouts)
+    shape, otherwise = _kernels_shape(y, x, **attrs), partial(_kernels_by_numpy, **attrs)
+    if layouts[0].dtype.kind != "f":
         return otherwise
-    kernel, geometry = chosen
-    return computed(kernel(), geometry, shape, x.dtype, otherwise, by_status=True)
+    return forward_by("kernels", layouts, x, shape, shape, **attrs, otherwise=otherwise)
 
 
 def _kernels_step(plan: Plan, operand: int) -> Step | None:
-    (y, x), out = plan.layouts, plan.result
-    if not (y.contiguous and x.contiguous and out.contiguous) or out.dtype.kind != "f":
-        return None
-    way = ("plain", "images")[operand]
     sources = [plan.source("y"), (CT, 0)] if operand else [plan.source("x"), (CT, 0)]
-    found = kernel_of(way, x.shape, out.shape, out.dtype, **plan.attrs)
-    return None if found is None else Step(*found, sources)
+    return _step_by(("plain", "images")[operand], plan, plan.layouts[1].shape, plan.result.shape, sources)
 
 
 def _kernels_oracle(y: Any, x: Any, window: Window, groups: int) -> Any:

@@ -77,8 +77,7 @@ def in_traces(layouts: Sequence[Layout], batch: Batch) -> Callable[..., Any] | N
     run = Replay(batch.program)
 
     def forward(*arrays: Any) -> Any:
-        items = [[own[k] if each else own for own, each in zip(arrays, mapped, strict=False)] for k in range(size)]
-        results = tuple([np.stack(column) for column in zip(*[run(*item) for item in items], strict=True)])
+        results = _stacked([run(*_item(batch, arrays[: len(mapped)], k)) for k in range(size)])
         return results if len(results) > 1 else results[0]
 
     return forward
@@ -95,11 +94,21 @@ def _in_python(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:
     results = []
     for k in range(batch.size(arrays)):
         try:
-            results.append(run([own[k] if each else own for own, each in zip(arrays, batch.mapped, strict=True)])[0])
+            results.append(run(_item(batch, arrays, k))[0])
         except Exception:
             if not batch.flags:
                 raise
             results.append(_void(batch))  # it takes another way, or raises the error when its own is traced
+    return _stacked(results)
+
+
+def _item(batch: Batch, arrays: Sequence[Any], k: int) -> list[Any]:
+    """Return the arrays of one item."""
+    return [own[k] if each else own for own, each in zip(arrays, batch.mapped, strict=True)]
+
+
+def _stacked(results: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+    """Return the results of all items, each along a new first dimension."""
     return tuple([np.stack(column) for column in zip(*results, strict=True)])
 
 

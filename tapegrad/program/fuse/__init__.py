@@ -187,7 +187,7 @@ def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, i
         ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
         return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
     lowered = lower(flattened, long, _NODES, roles)
-    return _nested(program, lowered, _stores(lowered), roles.lengths, _CACHE if flattened.sizes else 0)
+    return _nested(program, lowered, _stores(lowered), roles.lengths, bool(flattened.sizes))
 
 
 def _rolled(program: Program, lowered: Lowered, in_threads: bool) -> Fused | None:
@@ -208,10 +208,10 @@ def _rolled(program: Program, lowered: Lowered, in_threads: bool) -> Fused | Non
 
 
 def _nested(
-    program: Program, lowered: Lowered, stores: Sequence[Store], lengths: dict[int, int], most_bytes: int = 0
+    program: Program, lowered: Lowered, stores: Sequence[Store], lengths: dict[int, int], is_batch: bool = False
 ) -> Fused:
     """Return a program of several axes as machine code."""
-    if not most_bytes and has_twins(lowered.graph, [node for node, *_ in stores], lengths):
+    if not is_batch and has_twins(lowered.graph, [node for node, *_ in stores], lengths):
         raise TooLongError("sums would be computed again along other axes")
     memory, constants = _memory(program, lowered)
     chunk = chunk_of(lengths[LANES])
@@ -219,9 +219,9 @@ def _nested(
     if nests.count > _NESTS:
         raise TooLongError(f"there would be {nests.count} nests of loops")
     fewer = fewer_lanes(chunk, nests.nbytes)
-    if most_bytes and fewer < chunk:
+    if is_batch and fewer < chunk:
         chunk, nests = fewer, plan_nests(lowered.graph, stores, lengths, fewer)
-    if most_bytes and nests.nbytes > most_bytes:
+    if is_batch and nests.nbytes > _CACHE:
         raise TooLongError(f"{nests.nbytes} bytes would stand between its nests of loops")
     size, head = lay_out(nests, memory)
     nested = NestEmitter(lowered.graph, memory, nests, chunk)

@@ -12,7 +12,7 @@ from tapegrad.program.fuse.lowering import forward_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["View", "contiguous", "is_view", "offset_of", "seen", "views_of"]
+__all__ = ["View", "contiguous", "offset_of", "seen", "view_of", "views_of"]
 
 _MOVEMENTS: Final = ("movement", "indexing")
 _SAME_BYTES: Final = ("view_as_real", "view_as_complex")
@@ -53,12 +53,12 @@ def _view(program: Program, entry: Entry, source: View) -> View | None:
     return seen(program.layouts[source.number].dtype, source, forward_of(entry, [None]))
 
 
-def is_view(program: Program, entry: Entry) -> bool:
-    """Whether an operation only looks at its operand in another way."""
+def view_of(program: Program, entry: Entry) -> View | None:
+    """Return an operation's result, if it only looks at its operand, which stands row by row, in another way."""
     if not entry.operands:
-        return False
+        return None
     shape = program.layouts[entry.operands[0]].shape
-    return _view(program, entry, View(entry.operands[0], shape, contiguous(shape), 0)) is not None
+    return _view(program, entry, View(entry.operands[0], shape, contiguous(shape), 0))
 
 
 def offset_of(program: Program, entry: Entry) -> int | None:
@@ -67,10 +67,9 @@ def offset_of(program: Program, entry: Entry) -> int | None:
         return None
     if entry.op.name in _SAME_BYTES:
         return 0
-    layout = program.layouts[entry.operands[0]]
-    view = _view(program, entry, View(entry.operands[0], layout.shape, contiguous(layout.shape), 0))
+    view = view_of(program, entry)
     is_plain = view is not None and _steps(view.shape, view.strides) == _steps(view.shape, contiguous(view.shape))
-    return view.offset * layout.dtype.itemsize if view is not None and is_plain else None
+    return view.offset * program.layouts[view.number].dtype.itemsize if view is not None and is_plain else None
 
 
 def _steps(shape: Sequence[int], strides: Sequence[int]) -> list[int]:
