@@ -115,6 +115,33 @@ def test_plans_in_use_stay_and_others_go() -> None:
     assert state.sizes()["recording.plan_cache: plans"] <= 2 * plan_cache.MOST_PLANS
 
 
+def test_many_indices_make_few_plans() -> None:
+    """Parts of constants, beyond those that are remembered, are the same views as those."""
+    state.reset()
+    x, count = tg.zeros((40, 60)), 0
+    for i in range(40):
+        for j in range(60):
+            row, cell = x[i], x[i, -j - 1]
+            x[i, j] = float(count)
+            cell += 0.5
+            assert row[j].item() == count
+            assert cell._base is x is row._base
+            assert cell.shape == ()
+            count += 1
+    assert state.sizes()["recording.plan_cache: plans"] < 2400
+    assert (x.numpy() == np.arange(2400).reshape(40, 60) + (np.arange(60) < 30) * 0.5).all()
+    y = x * tg.ones((), requires_grad=True)
+    y[3, 4] = 2.0  # what is recorded has plans as before
+    assert y[3, 4].requires_grad and x[3:5]._version == x._version
+    for index in (40, (3, 60)):
+        with pytest.raises(IndexError, match="out of bounds for dimension"):
+            x[index]
+        with pytest.raises(IndexError, match="out of bounds for dimension"):
+            x[index] = 1.0
+    with pytest.raises(RuntimeError, match=r"expanded size of the tensor \(60\) must match"):
+        x[3] = tg.ones(7)
+
+
 def test_a_call_adds_no_reference_to_its_plan() -> None:
     x = tg.ones((5, 2), requires_grad=True)
     calls = (lambda: x * x, lambda: tg.sum(x, 1), lambda: tg.cat([x, x]), lambda: x[1:], lambda: tg.exp(x))

@@ -27,6 +27,8 @@ FLAGS: Final[dict[Any, Any]] = {"true": np.True_, "false": np.False_}
 _NAMES: Final = {bool(flag): name for name, flag in FLAGS.items()}
 COPIES: Final = (ARRAY, *FLAGS)
 _ARRAYS: Final = (np.ndarray, TracedIndices)
+_SIMPLE: Final = frozenset({int, type(None), type(Ellipsis)})
+_BOUNDS: Final = frozenset({int, type(None)})
 Key = tuple[Any, ...]
 
 
@@ -84,6 +86,18 @@ def plain_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Any, ...]:
         ) from None
     # Beside arrays, an int is an array without dimensions.
     return tuple([stretched(item, shape) if isinstance(item, (int, *_ARRAYS)) else item for item in plain])
+
+
+def simple_index(key: Any) -> tuple[Any, ...] | None:
+    """Return NumPy's index of a part, if a key has only ints, slices of ints, None and dots; never one of a scalar."""
+    items = key if key.__class__ is tuple else (key,)
+    for item in items:
+        if item.__class__ is slice:
+            if not {item.start.__class__, item.stop.__class__, item.step.__class__} <= _BOUNDS:
+                return None
+        elif item.__class__ not in _SIMPLE:
+            return None
+    return items if Ellipsis in items else (*items, ...)
 
 
 def key_of(plain: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, ...]]:

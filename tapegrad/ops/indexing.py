@@ -23,13 +23,15 @@ from tapegrad.ops.index_keys import (
     key_of,
     numpy_index,
     plain_items,
+    simple_index,
 )
-from tapegrad.ops.table.gateway import apply, as_operand, call_intercepted, call_traced, compute
+from tapegrad.ops.table.gateway import apply, as_operand, call_intercepted, call_traced, compute, constant
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.recording.keys import MAKES_VIEWS, TAKES_ARRAYS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
+from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
 
 
@@ -208,6 +210,18 @@ def getitem(input: Any, key: Any) -> Tensor:
     return _plans.call(input, key)
 
 
+def _part_of_constant(x: Tensor, key: Any) -> Tensor | None:
+    """Return a part of a tensor without history, as a view that no plan is made for; None if there is more to it."""
+    index = simple_index(key) if x._node is None and x._layout.__class__ is Layout else None
+    base = getattr(x, "_base", None)
+    if index is None or (base is not None and hasattr(x, "_part_of")):
+        return None
+    part = x._array()[index]
+    result = constant(part, layout_of(part))
+    result._base = x if base is None else base
+    return result
+
+
 def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
     interceptor = modes.interceptor() if is_seen else None
     if interceptor is not None:
@@ -221,6 +235,9 @@ def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
     x._array()
     items = key if key.__class__ is tuple else (key,)
     try:
+        part = _part_of_constant(x, key) if is_seen and _plans.is_crowded() else None
+        if part is not None:
+            return part
         plain = plain_items(x, items)
         if is_seen and (len(plain) != len(items) or any(map(operator.is_not, plain, items))):
             return _plans.call(input, plain if len(plain) > 1 else plain[0])

@@ -18,7 +18,7 @@ from tapegrad.dtypes import check_range
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops import plain_writes
 from tapegrad.ops.history import is_part, keep_quotient, part_of, rewrite_at
-from tapegrad.ops.index_keys import Key, numpy_index
+from tapegrad.ops.index_keys import Key, numpy_index, simple_index
 from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
 from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
 from tapegrad.ops.parts import strided_put_op
@@ -30,12 +30,13 @@ from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
 from tapegrad.tape import versions
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf
-from tapegrad.tape.layout import layout_of
+from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
 
 _plans = PlanCache()
 _SIMPLE: Final = frozenset({int, slice, type(None)})
+_NUMBERS: Final = frozenset({int, float})
 
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
@@ -95,7 +96,31 @@ def _wraps_around(value: Any, dtype: np.dtype) -> bool:
 
 
 def _set_new(self: Tensor, value: Any, key: Any) -> None:
+    if _plans.is_crowded() and _written_to_constant(self, value, key):
+        return
     write_at_index(self, key, value, "x[index] = value")
+
+
+def _written_to_constant(self: Tensor, value: Any, key: Any) -> bool:
+    """Write to a part of a tensor, all without history, and make no plan for that; False if there is more to it."""
+    data = value._data if value.__class__ is Tensor and value._node is None else value
+    if (
+        modes.mode.value & modes.INTERCEPTORS
+        or self._node is not None
+        or self._layout.__class__ is not Layout
+        or _has_base(self)
+        or not (getattr(data, "dtype", None) is self._layout.dtype or (data.__class__ in _NUMBERS and self._layout.floating))
+        or (index := simple_index(key)) is None
+    ):
+        return False
+    array = self._array()
+    check_distinct(array)
+    try:
+        array[index] = data
+    except (IndexError, ValueError):
+        return False  # whose errors the general way words
+    versions.note(array)
+    return True
 
 
 _plans.connect("setitem", 2, _set_new, 1, TAKES_ARRAYS)

@@ -28,7 +28,9 @@ from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tensor import Tensor
 
 #: Plans of all ops that are remembered in a generation: see `PlanCache.remember`.
-MOST_PLANS: Final = 1024
+MOST_PLANS: Final = 4096
+#: Young plans of one op from which on calls that can do without make no more, but for one in 32: see `is_crowded`.
+MANY_PLANS: Final = 512
 #: Classes of the values that operators of tensors take.
 OPERANDS: Final = (Tensor, np.ndarray, np.generic, int, float, complex)
 _caches: Final[weakref.WeakSet[PlanCache]] = weakref.WeakSet()
@@ -67,6 +69,7 @@ class PlanCache(dict[Any, Plan]):
         self._old: dict[Any, Plan] = {}
         self._table: PlanTable | None = None  # made when `call` is first used: most ops of a program are not
         self.n_operands = self.flags = 0
+        self._left_out = 0  # calls that made no plan
         self.operators: dict[str, Callable[..., Any] | None] = {}  # for __rsub__ its function, for __sub__ None
         self.call: Callable[..., Tensor]  # of several results, their named tuple
 
@@ -131,6 +134,17 @@ class PlanCache(dict[Any, Plan]):
             if plan is not None:
                 self.remember(key, plan)
         return plan if plan is not None else default
+
+    def is_crowded(self) -> bool:
+        """Whether a call that can do without had better make no plan.
+
+        A loop over thousands of indices would make plans in vain, as the first are forgotten before they are used
+        again. Few calls make one all the same, so that what is called often becomes known.
+        """
+        if len(self) < MANY_PLANS:
+            return False
+        self._left_out += 1
+        return self._left_out % 32 != 0
 
     def clear(self) -> None:
         """Forget all plans."""
