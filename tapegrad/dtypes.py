@@ -115,6 +115,31 @@ def check_list(array: np.ndarray, dtype: np.dtype) -> None:
             check_range(number.item() if whole else builtins.float(number), dtype)
 
 
+def dtypes_in(data: Any) -> set[np.dtype]:
+    """Return the dtypes of what stands in nested lists, where Python's numbers have the default ones.
+
+    >>> sorted(map(str, dtypes_in([np.float32(1), [2, True]])))
+    ['bool', 'float32', 'int64']
+    """
+    if not isinstance(data, (list, tuple)):
+        own = getattr(data, "dtype", None)
+        if own is None:
+            own = np.asarray(data).dtype
+            own = np.result_type(_default_dtype, np.complex64) if own.kind == "c" else own
+            own = _default_dtype if own.kind == "f" else own
+        return {own}
+    found: set[np.dtype] = set()
+    kinds = set(map(builtins.type, data))  # where there is one kind of numbers, one number tells
+    for kind in kinds:
+        one_tells = issubclass(kind, (np.generic, builtins.bool, builtins.int, builtins.float, builtins.complex))
+        for item in data:
+            if item.__class__ is kind:
+                found |= dtypes_in(item)
+                if one_tells:
+                    break
+    return found
+
+
 def check_dtype(dtype: np.dtype) -> None:
     """Raise TypeError unless a tensor can have this dtype."""
     if dtype not in _ALLOWED:

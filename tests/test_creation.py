@@ -71,6 +71,31 @@ def test_tensors_in_lists() -> None:
         assert not tg.tensor([tg.tensor(1.0, requires_grad=True)]).requires_grad
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        [np.float64(1)], [np.float64(1), 2.0], [1, np.float64(2)], [np.float32(1), 2.5], [np.float32(1), 2, True], [1, 2.5],
+        [[np.float64(1)], [np.float32(2)]], [(1.0, 2.0), [np.int8(1), 3]], [1j, np.float64(1)], [np.complex64(1j), 2.0],
+        [np.uint8(3), np.int8(1)], [[], []], [3, np.float32(2.5)],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_dtypes_of_lists(data: Any) -> None:
+    """Numbers of NumPy keep theirs, those of Python have the default one, wherever they stand."""
+    torch = pytest.importorskip("torch")
+    before = tg.get_default_dtype()
+    try:
+        for default in ("float32", "float64"):
+            for library in (tg, torch):
+                library.set_default_dtype(getattr(library, default))
+            ours, theirs = tg.tensor(data), torch.tensor(data)
+            assert str(theirs.dtype) == f"torch.{ours.dtype}"
+            np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    finally:
+        tg.set_default_dtype(before)
+        torch.set_default_dtype(torch.float32)
+
+
 def test_legacy_constructors() -> None:
     assert tg.Tensor([[1]]).dtype == np.float64
     assert tg.FloatTensor([[0.5]]).dtype == np.float32

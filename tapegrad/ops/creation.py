@@ -10,11 +10,12 @@ import numpy as np
 
 from tapegrad import errors
 from tapegrad.devices import DeviceLike, check_device
-from tapegrad.dtypes import DTypeLike, check_dtype, check_list, default_dtype
-from tapegrad.errors import check_bool, elements, not_numbers
+from tapegrad.dtypes import DTypeLike, check_dtype, check_list, default_dtype, dtypes_in
+from tapegrad.errors import check_bool, not_numbers
 from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.public import public
 from tapegrad.pass_modes import is_inference_mode_enabled
 from tapegrad.recording.leaves import makers, remember
@@ -202,14 +203,8 @@ def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -
         if isinstance(data, (list, tuple, int, float)):
             check_list(array, np.dtype(dtype))
         return array.astype(dtype, copy=False)
-    if not isinstance(data, (np.ndarray, np.generic)) and isinstance(
-        next(elements(data), data), (int, float, complex, list, tuple)
-    ):
-        # Python numbers get the default dtype. (An empty list is one of floats.)
-        if kind == "f":
-            return array.astype(default_dtype(), copy=False)
-        if kind == "c":
-            return array.astype(np.result_type(default_dtype(), np.complex64), copy=False)
+    if kind in "fc" and isinstance(data, (list, tuple, int, float, complex)) and not isinstance(data, np.generic):
+        return array.astype(common_dtype(tuple(dtypes_in(data))) if array.size else default_dtype(), copy=False)
     return array
 
 
