@@ -38,6 +38,15 @@ F.batch_norm(X.float(), d.new_zeros(4), d.new_ones(4))
 F.batch_norm(X.float(), d.new_zeros(4), d.new_ones(4), training=True)
 F.instance_norm(X.float(), weight=d.new_ones(4), bias=d.new_ones(4))
 """
+WRITES = """
+b.add_(i)
+b.mul_(f)
+b.mul_(2)
+b.mul_(2.5)
+i.div_(i)
+i.mul_(f)
+i.mul_(d)
+"""
 NUMBERS = """
 float(d)
 int(d)
@@ -170,6 +179,11 @@ def compare(call: str) -> None:
 @calls(DTYPES)
 def test_two_dtypes(call: str) -> None:
     """Functions that do not promote say so as PyTorch does."""
+    compare(call)
+
+
+@calls(WRITES)
+def test_writes_of_other_dtypes(call: str) -> None:
     compare(call)
 
 

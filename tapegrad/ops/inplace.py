@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from tapegrad import errors, modes
+from tapegrad.dtypes import default_dtype
 from tapegrad.forward.powers import check_exponent
 from tapegrad.ops import arithmetic, plain_writes, rounding
 from tapegrad.ops.casts import cast
@@ -123,10 +124,11 @@ def _write(
         ufunc(array, value, out=array, casting=casting)
     except TypeError:
         versions.take_back(array)
-        if array.dtype.kind == "b":
-            raise
         result = ufunc(array.dtype.type(1), np.asarray(value).dtype.type(1)).dtype
         if not can_hold(array.dtype, result):
+            if result.kind == "f":  # NumPy widens integers to float64
+                own = getattr(value, "dtype", result)
+                result = own if own.kind == "f" and isinstance(value, (np.ndarray, np.generic)) else default_dtype()
             raise cast_error(result, array.dtype) from None
         return _write(target, other, ufunc, "unsafe")
     except OverflowError:
