@@ -17,9 +17,9 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 def plus(terms: Terms, others: Terms) -> Terms:
     """Return the sum of two polynomials."""
-    result = Counter(terms)
+    result = dict(terms)
     for names, factor in others.items():
-        result[names] += factor
+        result[names] = result.get(names, 0) + factor
     return {names: factor for names, factor in result.items() if factor}
 
 
@@ -33,6 +33,8 @@ def times(terms: Terms, others: Terms) -> Terms:
 
 def replaced(terms: Terms, values: dict[str, Terms]) -> Terms:
     """Return a polynomial with polynomials in place of some names."""
+    if values.keys().isdisjoint(name for names in terms for name in names):
+        return {names: factor for names, factor in terms.items() if factor}
     result: Terms = {}
     for names, factor in terms.items():
         product: Terms = {(): factor}
@@ -180,8 +182,10 @@ def _lows(ranges: dict[_Canonical, _Range]) -> dict[str, float]:
 
 def _bounds(lows: dict[str, float], product: _Canonical, high: float, part: _Canonical) -> float:
     """Return the highest value of a part of a product that is at most `high`; infinity if it is no part of it."""
+    if len(product) > 1 or len(product[0][0]) <= len(part[0][0]):
+        return math.inf
     names, others = Counter(product[0][0]), Counter(part[0][0])
     rest = names - others
-    if len(product) > 1 or not rest or others - names or any(lows.get(name, 0) < 1 for name in rest):
+    if others - names or any(lows.get(name, 0) < 1 for name in rest):
         return math.inf
     return high // math.prod([lows[name] ** count for name, count in rest.items()])
