@@ -74,9 +74,9 @@ def test_tensors_in_lists() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        [np.float64(1)], [np.float64(1), 2.0], [1, np.float64(2)], [np.float32(1), 2.5], [np.float32(1), 2, True], [1, 2.5],
+        [np.float64(1)], [np.float64(1), 2.0], [1, np.float64(2)], [np.float32(1), 2.5], [np.float32(1), 2, True],
         [[np.float64(1)], [np.float32(2)]], [(1.0, 2.0), [np.int8(1), 3]], [1j, np.float64(1)], [np.complex64(1j), 2.0],
-        [np.uint8(3), np.int8(1)], [[], []], [3, np.float32(2.5)],
+        [np.uint8(3), np.int8(1)], [[], []], [3, np.float32(2.5)], [1, 2.5],
     ],
     ids=str,
 )  # fmt: skip

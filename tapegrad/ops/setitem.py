@@ -103,13 +103,13 @@ def _set_new(self: Tensor, value: Any, key: Any) -> None:
 
 def _written_to_constant(self: Tensor, value: Any, key: Any) -> bool:
     """Write to a part of a tensor, all without history, and make no plan for that; False if there is more to it."""
-    data = value._data if value.__class__ is Tensor and value._node is None else value
+    data, dtype = value._data if value.__class__ is Tensor and value._node is None else value, self._layout.dtype
     if (
         modes.mode.value & modes.INTERCEPTORS
         or self._node is not None
         or self._layout.__class__ is not Layout
         or _has_base(self)
-        or not (getattr(data, "dtype", None) is self._layout.dtype or (data.__class__ in _NUMBERS and self._layout.floating))
+        or (getattr(data, "dtype", None) is not dtype and not (data.__class__ in _NUMBERS and self._layout.floating))
         or (index := simple_index(key)) is None
     ):
         return False
