@@ -177,6 +177,19 @@ def members_of_a_module_as_dictionaries(T: Any) -> Any:
     return shown, names, repr(m), list(dict(m._modules))
 
 
+@program
+def second_derivatives_of_straight_lines(T: Any) -> Any:
+    """They are 0, also by what nothing but a relu depends on, e.g. the input of a network."""
+    F, found = T.nn.functional, []
+    functions = (F.relu, F.leaky_relu, F.relu6, F.hardtanh, F.softshrink, F.hardshrink, F.threshold, F.prelu)
+    for function, more in zip(functions, [()] * 6 + [(0.1, 0.0), (T.full((1,), 0.5),)], strict=True):
+        x = T.tensor([-2.0, -0.25, 0.25, 2.0, 8.0], requires_grad=True)
+        w = T.ones(5, requires_grad=True)
+        (slope,) = T.autograd.grad((w * function(x, *more)).sum(), x, create_graph=True)
+        found.append((slope, T.autograd.grad((slope**2).sum(), (x, w))))
+    return found
+
+
 @needs_torch
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_give_the_same_on_both(name: str) -> None:

@@ -154,7 +154,7 @@ minimum = binary(
 
 relu = unary(
     "relu", lambda x: np.maximum(0, x),  # of two zeros the second, as PyTorch: -0.0 stays
-    lambda ct, out: xp.where(out <= 0, 0.0, ct),
+    lambda ct, out: xp.flat_by(xp.where(out <= 0, 0.0, ct), out),
     doc="The larger of `input` and 0.", derivative="1 where positive, 0 elsewhere, also at 0.",
     to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x), real_only=True,
     fx=lambda x: xp.where(x < 0, 0.0, x),

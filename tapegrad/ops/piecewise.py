@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.arithmetic import relu as relu_op
+from tapegrad.ops.arithmetic import where
 from tapegrad.ops.generators import drawn
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.shaped import and_inplace, applied, only_floats, shaped
@@ -40,7 +41,7 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
 
 _leaky_relu = shaped(
     "leaky_relu", {"negative_slope": 0.1}, lambda x, negative_slope: xp.where(x > 0, x, negative_slope * x),
-    lambda ct, x, negative_slope: xp.where(x > 0, ct, negative_slope * ct),
+    lambda ct, x, negative_slope: xp.flat_by(xp.where(x > 0, ct, negative_slope * ct), x),
     lambda x, negative_slope: np.where(x > 0, x, x * negative_slope), special={0.0: 0.1, -np.inf: 0.1, np.inf: 1.0},
 )  # fmt: skip
 
@@ -69,7 +70,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 
 _prelu = binary(
     "prelu_kernel", None,
-    (lambda ct, x, y: ct * xp.where(x > 0, 1.0, y), lambda ct, x: xp.where(x > 0, 0.0, x * ct)),
+    (lambda ct, x, y: xp.flat_by(ct * xp.where(x > 0, 1.0, y), x), lambda ct, x: xp.where(x > 0, 0.0, x * ct)),
     doc="", fx=lambda x, y: xp.where(x > 0, x, y * x), real_only=True, check_dtypes=only_floats("prelu"),
     oracle=lambda x, y: np.where(x > 0, x, x * y), samples=BINARY_SAMPLES,
     special={(0.0, 0.5): (0.5, 0.0), (-2.0, 0.5): (0.5, -2.0)}, names=None,
@@ -127,7 +128,7 @@ def prelu(input: Any, weight: Any) -> Tensor:
 _hardtanh = shaped(
     "hardtanh", {"min_val": -1.0, "max_val": 1.0},
     lambda x, min_val, max_val: xp.where(x < min_val, min_val, xp.where(x > max_val, max_val, x)),
-    lambda ct, x, min_val, max_val: xp.where((x <= min_val) | (x >= max_val), 0.0, ct),
+    lambda ct, x, min_val, max_val: xp.flat_by(xp.where((x <= min_val) | (x >= max_val), 0.0, ct), x),
     lambda x, min_val, max_val: np.where(x < min_val, min_val, np.where(x > max_val, max_val, x)),
     special={-1.0: 0.0, 1.0: 0.0, 0.0: 1.0}, takes_integers=True,
 )  # fmt: skip
@@ -182,7 +183,7 @@ def relu6(input: Any, inplace: bool = False) -> Tensor:
 
 
 _hardsigmoid = unary(
-    "hardsigmoid", None, lambda ct, x: xp.where((x > -3) & (x < 3), ct / 6, 0.0),
+    "hardsigmoid", None, lambda ct, x: xp.flat_by(xp.where((x > -3) & (x < 3), ct / 6, 0.0), x),
     doc="", fx=lambda x: xp.where(x <= -3, 0.0, xp.where(x >= 3, 1.0, (x + 3) / 6)), real_only=True,
     check_dtypes=only_floats("hardsigmoid"), oracle=lambda x: np.clip(x / 6 + 0.5, 0, 1).astype(np.result_type(x)),
     special={-3.0: 0.0, 3.0: 0.0, 0.0: 1 / 6}, names=None,
@@ -279,3 +280,18 @@ def rrelu(
     shape, dtype = x.shape, x.dtype
     slopes = drawn(None, lambda rng: rng.uniform(lower, upper, shape).astype(dtype))
     return applied(inplace, _prelu, input, slopes)  # type: ignore[arg-type]
+
+
+_NEVER: Final = np.zeros((), np.bool_)
+
+
+def _flat_by(ct: Any, x: Any) -> Any:
+    """Return a cotangent that depends on an operand, but only by its sign or the like.
+
+    In the graph of a gradient the operand has slope 0, as in PyTorch; else it would not be in that graph, and `grad` by
+    it an error. Kernels and traces need no such graph.
+    """
+    return where(_NEVER, x, ct) if x.__class__ is Tensor and x._node is not None else ct
+
+
+xp.flat_by = _flat_by

@@ -16,7 +16,7 @@ from tapegrad.tensor import Tensor
 _softshrink = shaped(
     "softshrink", {"lambd": 0.5},
     lambda x, lambd: xp.where(x > lambd, x - lambd, xp.where(x < -lambd, x + lambd, x * 0.0)),
-    lambda ct, x, lambd: xp.where((x >= -lambd) & (x <= lambd), 0.0, ct),
+    lambda ct, x, lambd: xp.flat_by(xp.where((x >= -lambd) & (x <= lambd), 0.0, ct), x),
     lambda x, lambd: np.where(
         x > lambd, x - lambd, np.where(x < -lambd, x + lambd, np.where(abs(x) < np.inf, 0, np.nan).astype(x.dtype))
     ),
@@ -54,7 +54,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
 
 _hardshrink = shaped(
     "hardshrink", {"lambd": 0.5}, lambda x, lambd: xp.where((x >= -lambd) & (x <= lambd), 0.0, x),
-    lambda ct, x, lambd: xp.where((x >= -lambd) & (x <= lambd), 0.0, ct),
+    lambda ct, x, lambd: xp.flat_by(xp.where((x >= -lambd) & (x <= lambd), 0.0, ct), x),
     lambda x, lambd: np.where((x < -lambd) | (x > lambd) | np.isnan(x) | np.isnan(lambd), x, 0),
     special={-0.5: 0.0, 0.5: 0.0, 0.0: 0.0, 1.0: 1.0},
 )  # fmt: skip
@@ -83,7 +83,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
 
 _threshold = shaped(
     "threshold", {"threshold": 0.5, "value": 2.0}, lambda x, threshold, value: xp.where(x <= threshold, value, x),
-    lambda ct, x, threshold: xp.where(x <= threshold, 0.0, ct),
+    lambda ct, x, threshold: xp.flat_by(xp.where(x <= threshold, 0.0, ct), x),
     lambda x, threshold, value: np.where((x > threshold) | np.isnan(x) | np.isnan(threshold), x, value),
     special={0.5: 0.0, 1.0: 1.0}, takes_integers=True,
 )  # fmt: skip

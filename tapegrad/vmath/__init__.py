@@ -14,11 +14,11 @@ from tapegrad.vmath.exponential import cosh, exp, expm1, sinh, tanh
 from tapegrad.vmath.inverse_error import erfinv
 from tapegrad.vmath.logarithm import log, log1p, softplus
 from tapegrad.vmath.psi import trigamma
-from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sigmoid, sqrt, where
+from tapegrad.vmath.simple import alike, conj, flat_by, pow, real, sgn, sigmoid, sqrt, where
 from tapegrad.vmath.trigonometric import cos, sin, tan
 
 __all__ = [
     "alike", "bessel_i2", "bessel_i2e", "conj", "cos", "cosh", "erf", "erfc", "erfcx", "erfinv", "exp", "expm1",
-    "floor_divide", "fmod", "i0", "i0e", "i1", "i1e", "log", "log1p", "log_ndtr", "pow", "real", "remainder", "sgn",
-    "sigmoid", "sin", "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma", "trunc_divide", "where",
+    "flat_by", "floor_divide", "fmod", "i0", "i0e", "i1", "i1e", "log", "log1p", "log_ndtr", "pow", "real", "remainder",
+    "sgn", "sigmoid", "sin", "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma", "trunc_divide", "where",
 ]  # fmt: skip

@@ -37,6 +37,11 @@ def conj(x: Scalar) -> Scalar:
     return np.conj(x)
 
 
+def flat_by(ct: Scalar, x: Scalar) -> Scalar:
+    """Return the cotangent: see `tapegrad.ops.arithmetic`."""
+    return ct
+
+
 def real(x: Scalar) -> Scalar:
     return x.real
 

@@ -197,7 +197,7 @@ PLACES: dict[str, dict[str, str]] = {
         "parts": "strided_part strided_put strided_sum",
         "patches": "col2im im2col",
         "permutations": "permute transpose",
-        "piecewise": "hardsigmoid hardswish hardtanh leaky_relu prelu_kernel",
+        "piecewise": "flat_by hardsigmoid hardswish hardtanh leaky_relu prelu_kernel",
         "pseudoinverses": "least_squares pinv",
         "qr": "qr",
         "ranks": "kthvalue median_along median_of_all mode nanmedian_along",
