@@ -425,3 +425,11 @@ def test_a_number_may_spread_to_many_elements() -> None:
     expected = program(x)
     assert value == expected[0]
     np.testing.assert_array_equal(slope, expected[1])
+
+
+def test_divisions_of_integers_come_back() -> None:
+    """What a line gives is derived from divisors that are not 0."""
+    one, two = np.array([-7, 5], np.int16), np.array([2, 3])
+    for function in (lambda x, y: x // y, lambda x, y: x % y, lambda x, y: np.fmod(x, y), lambda x, y: x / y):
+        program = Program.trace(function, one, two)
+        assert Program.parse(program.text()) == program

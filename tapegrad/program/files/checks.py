@@ -127,7 +127,8 @@ def _tried(
         raise ValueError(f"{op.name}() takes no complex numbers")
     if op.check_dtypes:
         op.check_dtypes(chosen)
-    data = [constants[number] if own.weak else _example(own) for number, own in zip(operands, chosen, strict=True)]
+    pairs = zip(operands, chosen, strict=True)
+    data = [constants[number] if own.weak else _example(own, shape is not None) for number, own in pairs]
     indices = tuple([
         np.asarray(constants[number]) if number in constants else np.zeros(layouts[number].shape, layouts[number].dtype)
         for number in arrays
@@ -168,11 +169,12 @@ _CHECKS: Final[Mapping[str, Callable[[Layout, Mapping[str, Any]], bool]]] = {
 }  # fmt: skip
 
 
-def _example(layout: Layout) -> Any:
-    """Return an array that most functions take: ones, or of matrices the identity."""
+def _example(layout: Layout, is_elementwise: bool) -> Any:
+    """Return an array that most functions take: ones, or of matrices the identity; of integers 0, which is an index."""
     if layout.ndim > 1 and layout.dtype.kind in "fc":
         return np.broadcast_to(np.eye(*layout.shape[-2:], dtype=layout.dtype), layout.shape).copy()
-    return np.ones(layout.shape, layout.dtype) if layout.dtype.kind in "fc" else np.zeros(layout.shape, layout.dtype)
+    is_one = is_elementwise or layout.dtype.kind in "fc"  # which integers are divided by
+    return np.ones(layout.shape, layout.dtype) if is_one else np.zeros(layout.shape, layout.dtype)
 
 
 def _bind_again(op: Op, bound: Bound) -> None:
