@@ -205,7 +205,7 @@ def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -
         return array.astype(dtype, copy=False)
     if kind in "fc" and isinstance(data, (list, tuple, int, float, complex)) and not isinstance(data, np.generic):
         return array.astype(common_dtype(tuple(dtypes_in(data))) if array.size else default_dtype(), copy=False)
-    return array
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 @public()
@@ -246,7 +246,7 @@ def tensor(
     """
     if data.__class__ is float and dtype is None:
         return made(np.array(data, default_dtype()), requires_grad, device)
-    if data.__class__ is np.ndarray and dtype is None and data.dtype.kind in "biufc":
+    if data.__class__ is np.ndarray and dtype is None and data.dtype.isnative and data.dtype.kind in "biufc":
         return made(data.copy(), requires_grad, device)
     return made(array_of("tensor", data, dtype, True), requires_grad, device)
 
@@ -269,7 +269,7 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike = No
     -------
     Tensor
         `data` itself if it is a tensor of that dtype. A tensor of another dtype is converted, and the conversion is
-        recorded. An array that is not aligned, e.g. one from another process, is copied.
+        recorded. An array that is not aligned, or not of native byte order, e.g. one from a file, is copied.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike = No
         check_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
-    is_usual = data.__class__ is np.ndarray and dtype is None and data.dtype.kind in "biufc"
+    is_usual = data.__class__ is np.ndarray and dtype is None and data.dtype.isnative and data.dtype.kind in "biufc"
     array = data if is_usual else array_of("as_tensor", data, dtype, None)
     return _compiled.borrower(array if array.flags.aligned else array.copy())
 
