@@ -11,6 +11,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.program.names import Names
+from tapegrad.program.standing import Standing
 from tapegrad.program.values import Values
 
 ONE, TWO, THREE = (tg.tensor(np.array(own)) for own in ([1.0, 2.0, -1.0], [0.5, -0.2, 0.3], [2.0, 4.0, 8.0]))
@@ -352,14 +353,14 @@ def test_lists_that_the_function_does_not_read_may_grow() -> None:
 
 
 def test_functions_of_the_library_ask_for_nothing_in_a_call() -> None:
-    """Each check takes a third of a microsecond, which is more than a call."""
+    """A check by Python takes a third of a microsecond, which is more than a call; one that is compiled, 30 ns."""
     functions = Pair(tg.exp, tg.func.value_and_grad(lambda x: tg.stack([x, x.sin()]).logsumexp()))
 
     def function(x: Any) -> Any:
         return functions.second(functions.first(x))
 
     assert Names(function).checks(()) == []
-    assert Values(function).unchanged() == []
+    assert [type(check) for check in Values(function).unchanged()] == [Standing]
 
 
 def test_what_is_not_read_may_change() -> None:
@@ -403,3 +404,63 @@ def test_a_function_that_catches_the_error_of_a_factorisation() -> None:
         compiled = tg.compile(safe)
         for matrix in matrices:
             np.testing.assert_allclose(compiled(matrix), np.asarray(safe(tg.tensor(matrix))), rtol=1e-12)
+
+
+class Owner:
+    """An object with a method that is compiled."""
+
+    def __init__(self, weight: Any) -> None:
+        self.weight, self.calls = weight, 0
+
+    @tg.compile
+    def scaled(self, x: Any) -> Any:
+        return x * self.weight
+
+    @tg.compile
+    def added(self, x: Any) -> Any:
+        self.weight = self.weight + x
+        return self.weight * 2.0
+
+
+@pytest.mark.parametrize("make", [float, lambda factor: np.full(3, factor)], ids=["numbers", "arrays"])
+def test_attributes_of_objects_among_arguments_are_compared(make: Callable[[float], Any]) -> None:
+    """Those of the object whose method it is, too, and of what a function hands on."""
+    handed = tg.compile(lambda parts, x: (lambda own: own.weight * x)(parts["owner"]))
+    for function in (lambda own: own.scaled(TWO), lambda own: handed({"owner": own}, TWO)):
+        owner = Owner(make(1.0))
+        for factor in (1.0, 2.0, 3.0):
+            owner.weight = make(factor)
+            np.testing.assert_array_equal(function(owner), factor * TWO)
+        np.testing.assert_array_equal(function(Owner(make(5.0))), 5.0 * TWO)
+
+
+def test_another_object_may_stand_where_one_stood() -> None:
+    box, square = [Owner(2.0)], np.square
+    kept = Box(act=lambda x: x * 3.0)
+
+    def function(x: Any) -> Any:
+        return kept.act(square(box[0].weight * x))
+
+    compiled = tg.compile(function)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(TWO), function(TWO))
+    box[0] = Owner(4.0)
+    np.testing.assert_array_equal(compiled(TWO), function(TWO))
+    square = np.abs
+    np.testing.assert_array_equal(compiled(TWO), function(TWO))
+    kept.act = lambda x: x + 1.0
+    np.testing.assert_array_equal(compiled(TWO), function(TWO))
+    assert len(compiled.programs) == 4
+
+
+def test_arrays_that_a_method_replaces_are_replaced_once_in_each_call() -> None:
+    owner = Owner(np.zeros(2))
+    with pytest.warns(UserWarning, match="it changes what it looks at"):
+        found = [owner.added(np.ones(2)).tolist() for _ in range(4)]
+    assert found == [[2.0, 2.0], [4.0, 4.0], [6.0, 6.0], [8.0, 8.0]]
+
+
+def test_names_of_modules_and_optimizers_in_other_objects() -> None:
+    owner = Owner(2.0)
+    owner.param_groups, owner._kinds = ["wing", "tail"], 3  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(tg.compile(lambda x: x * owner.weight)(TWO), 2.0 * TWO)

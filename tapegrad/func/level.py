@@ -19,7 +19,7 @@ from tapegrad import modes
 from tapegrad.autograd.backward import grad
 from tapegrad.autograd.direct import depends_only_on, record_to_own_leaves, run_to_inputs, run_to_own_leaves
 from tapegrad.autograd.roots import zeros_of
-from tapegrad.func.trees import flatten, rebuild, tree_map
+from tapegrad.func.trees import flatten, is_container, rebuild, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import constant
@@ -98,7 +98,7 @@ class Level:
         for position in range(len(args)) if argnums is None else chosen_arguments(argnums, len(args)):
             tree = args[position]
             self.trees.append(tree)
-            if isinstance(tree, (dict, tuple, list)):
+            if is_container(tree):
                 leaves = [self._fresh(leaf) for leaf in flatten(tree)]
                 self.args[position] = rebuild(tree, leaves)
                 self.inputs += leaves

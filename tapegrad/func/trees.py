@@ -1,4 +1,7 @@
-"""Nested containers, as arguments and results of functions: dicts, lists, tuples, named tuples; all else is a leaf."""
+"""Nested containers, as arguments and results of functions; all else is a leaf.
+
+They are dicts, lists, tuples, named tuples, and instances of dataclasses, but for modules of networks.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,44 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from tapegrad.tensor import Tensor
 
 _TENSORS: Final = {Tensor}
+_LEAVES: Final = frozenset((Tensor, np.ndarray, float, int, bool, str, type(None)))
+
+
+def is_network(own: Any) -> bool:
+    """Whether these are the attributes of a module of networks, not of another object with a member of that name."""
+    return own.__class__ is dict and "_kinds" in own and "_non_persistent_buffers_set" in own
+
+
+def is_record(value: Any) -> bool:
+    """Whether a value is an instance of a dataclass, and no module or tensor."""
+    kind = type(value)
+    if kind in _LEAVES or not hasattr(kind, "__dataclass_fields__"):
+        return False
+    return not isinstance(value, Tensor) and not is_network(getattr(value, "__dict__", None))
+
+
+def is_container(value: Any) -> bool:
+    """Whether a value has children, of which there may be none."""
+    return isinstance(value, (dict, tuple, list)) or is_record(value)
+
+
+def has_records(tree: Any) -> bool:
+    """Whether instances of dataclasses are in a tree."""
+    if isinstance(tree, (dict, tuple, list)):
+        return any(map(has_records, tree.values() if isinstance(tree, dict) else tree))
+    return is_record(tree)
+
+
+def fields_of(record: Any) -> dict[str, Any]:
+    """Return the fields of an instance of a dataclass that have a value, and its other attributes."""
+    own = getattr(record, "__dict__", {})
+    names = [key for key, field in type(record).__dataclass_fields__.items() if field._field_type.name == "_FIELD"]
+    return {**{key: getattr(record, key) for key in names if hasattr(record, key)}, **own}
 
 
 def flatten(tree: Any) -> list[Any]:
@@ -19,7 +57,7 @@ def flatten(tree: Any) -> list[Any]:
     >>> flatten({"a": 1, "b": (2, [3, None])})
     [1, 2, 3, None]
     """
-    if not isinstance(tree, (dict, tuple, list)):
+    if not is_container(tree):
         return [tree]
     if is_row(tree):
         return list(tree)
@@ -35,6 +73,8 @@ def _collect(tree: Any, leaves: list[Any]) -> None:
     elif isinstance(tree, (tuple, list)):
         for child in tree:
             _collect(child, leaves)
+    elif is_record(tree):
+        _collect(fields_of(tree), leaves)
     else:
         leaves.append(tree)
 
@@ -49,7 +89,7 @@ def rebuild(tree: Any, leaves: Sequence[Any]) -> Any:
     """
     if is_row(tree):
         return tuple(leaves)
-    return _rebuilt(tree, iter(leaves)) if isinstance(tree, (dict, tuple, list)) else leaves[0]
+    return _rebuilt(tree, iter(leaves)) if is_container(tree) else leaves[0]
 
 
 def _rebuilt(tree: Any, leaves: Iterator[Any]) -> Any:
@@ -65,12 +105,17 @@ def _rebuilt(tree: Any, leaves: Iterator[Any]) -> Any:
         if type(tree) is list:
             return values
         return type(tree)._make(values) if hasattr(tree, "_make") else type(tree)(values)
+    if is_record(tree):
+        record = object.__new__(type(tree))  # `__post_init__` has seen the arguments
+        for key, child in fields_of(tree).items():
+            object.__setattr__(record, key, _rebuilt(child, leaves))
+        return record
     return next(leaves)
 
 
 def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
     """Return a tree like this one, with the results of a function on its leaves."""
-    if not isinstance(tree, (dict, tuple, list)):
+    if not is_container(tree):
         return function(tree)
     return rebuild(tree, [function(leaf) for leaf in flatten(tree)])
 
@@ -92,6 +137,9 @@ def structure(tree: Any) -> str:
             return f"[{children}]"
         name = type(tree).__name__ if hasattr(tree, "_fields") else ""
         return f"{name}({children}{',' * (len(tree) == 1)})"
+    if is_record(tree):
+        children = ", ".join(f"{key}={structure(child)}" for key, child in fields_of(tree).items())
+        return f"{type(tree).__qualname__}({children})"
     return "*"
 
 
@@ -112,6 +160,8 @@ def leaf_names(tree: Any, name: str) -> list[str]:
             else [f"[{k}]" for k in range(len(tree))]
         )
         return [leaf for key, child in zip(keys, tree, strict=True) for leaf in leaf_names(child, f"{name}{key}")]
+    if is_record(tree):
+        return [leaf for key, child in fields_of(tree).items() for leaf in leaf_names(child, f"{name}.{key}")]
     return [name]
 
 
@@ -125,7 +175,9 @@ def is_like(tree: Any, other: Any) -> bool:
         return all(is_like(child, other[key]) for key, child in tree.items())
     if isinstance(tree, (tuple, list)):
         return type(tree) is type(other) and len(tree) == len(other) and all(map(is_like, tree, other))
-    return not isinstance(other, (dict, tuple, list))
+    if is_record(tree):
+        return type(tree) is type(other) and is_like(fields_of(tree), fields_of(other))
+    return not is_container(other)
 
 
 def flatten_like(tree: Any, other: Any) -> list[Any]:
@@ -149,6 +201,8 @@ def _collect_like(tree: Any, other: Any, leaves: list[Any]) -> None:
     elif isinstance(other, (tuple, list)):
         for pair in zip(tree, other, strict=True):
             _collect_like(*pair, leaves)
+    elif is_record(other):
+        _collect_like(fields_of(tree), fields_of(other), leaves)
     else:
         leaves.append(tree)
 
@@ -161,9 +215,13 @@ def broadcast(prefix: Any, tree: Any) -> list[Any] | None:
     >>> broadcast((0, None), (1, [2, 3]))
     [0, None, None]
     """
-    if not isinstance(prefix, (dict, tuple, list)):
+    if not is_container(prefix):
         return [prefix] * len(flatten(tree))
-    if type(prefix) is not type(tree) or len(prefix) != len(tree):
+    if type(prefix) is not type(tree):
+        return None
+    if is_record(prefix):
+        return broadcast(fields_of(prefix), fields_of(tree))
+    if len(prefix) != len(tree):
         return None
     pairs: list[tuple[Any, Any]]
     if isinstance(prefix, dict) and isinstance(tree, dict):

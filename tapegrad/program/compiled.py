@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tapegrad import dtypes, modes
-from tapegrad.func.level import array_of
-from tapegrad.func.trees import flatten, rebuild, tree_map
+from tapegrad.func.trees import flatten, has_records, rebuild
 from tapegrad.modes import enable_grad
 from tapegrad.pass_modes import is_strong_zero
 from tapegrad.program.call_entries import plans_of_calls
@@ -20,6 +19,7 @@ from tapegrad.program.effects import Counted, Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
 from tapegrad.program.functional import Functional
 from tapegrad.program.given import Given
+from tapegrad.program.handed import called, called_in_trace
 from tapegrad.program.integers import Integers, NotAnInputError
 from tapegrad.program.limits import limited
 from tapegrad.program.marked_calls import MarkedCall, is_marking, marked
@@ -61,7 +61,6 @@ class Compiled:
 
     def __new__(cls, function: Callable[..., Any], memory: int | None = None) -> Compiled:
         """Return a function that is not traced yet."""
-        self: Compiled
         name = getattr(function, "__name__", "compiled")
         entry, dispatch = make_entry(lambda *args, **kwargs: self._call(args, kwargs), name=name)
         own: type[Compiled] = type(cls.__name__, (cls,), {"__call__": entry, "_dispatch": dispatch})
@@ -121,7 +120,10 @@ class Compiled:
         served = self._marked(args, kwargs) if is_marked and not is_strong else None
         if served is not None:
             return served[0]
-        given = Given(args, kwargs).read()
+        given = Given(args, kwargs)
+        if given.foreign:
+            return given.called_with_copies(self)  # type: ignore[arg-type]  # `__call__` stands in its class
+        given.read()
         if is_strong or self._is_plain:  # passes in that mode, here and later, look for operations
             return self._called_itself(given)
         if self._counting is not None:
@@ -189,7 +191,8 @@ class Compiled:
 
     def _serve(self, version: Version, given: Given) -> None:
         """Let compiled code call a version first, if it knows the classes of arguments and containers."""
-        if version.run.code is None or not version.outside.is_served or version.new_leaves:
+        is_unknown = has_records((given.tree, version.tree))  # to compiled code
+        if is_unknown or version.run.code is None or not version.outside.is_served or version.new_leaves:
             return
         is_recorded = any(given.wanted) or (modes.is_grad_enabled() and version.outside.wants_gradients)
         if is_recorded and not version.outside.is_only_read:
@@ -233,15 +236,12 @@ class Compiled:
 
     def _called_itself(self, given: Given) -> Any:
         """Call the function, with tensors as in a trace."""
-        args, kwargs = given.with_tensors()
-        out = self.function(*args, **kwargs)
-        if not given.has_arrays:
-            return out
-        return tree_map(lambda leaf: array_of(leaf) if isinstance(leaf, Tensor) else leaf, out)
+        return called(self.function, given)
 
     def _trace(self, given: Given) -> Version:
         returned: list[Any] = []
         leaves_of_results: list[int] = []
+        handed: list[Place] = []
         tree, others = given.without_inputs()  # the arguments are not to be kept
         places = given.places
 
@@ -250,7 +250,7 @@ class Compiled:
             for place, tensor in zip(places, tensors, strict=True):
                 filled[place] = tensor
             args, kwargs = rebuild(tree, filled)
-            out = self.function(*args, **kwargs)
+            out = called_in_trace(self.function, args, kwargs, handed)
             own = flatten(out)
             found = [place for place, leaf in enumerate(own) if isinstance(leaf, Tensor)]
             returned[:] = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in own]), found
@@ -258,11 +258,11 @@ class Compiled:
             return [own[place] for place in found]
 
         looked_at, counts = self._looked_at()
-        outside, names, values = Outside(), Names(looked_at, others), Values(looked_at, counts)
+        outside, names, values = Outside(), Names(looked_at, others), Values(looked_at, counts, others)
         arrays = [own._data for own in given.inputs]
         with enable_grad(), noticed_draws(), limited(self._limit):
             program, captured = trace(call, arrays, given.wanted, outside, of_python=given.of_python())
-        changed = values.changed(outside.changed)
+        changed = [*values.changed(outside.changed), *handed, *names.replaced()]
         if changed and self._may_count:
             raise Counted(changed)
         program.limit = self._limit
@@ -326,8 +326,8 @@ class Compiled:
 
     def explain(self) -> str:
         """Return how the programs run, and why."""
-        versions = [version.run for versions in self._versions.values() for version in versions or ()]
-        return "\n\n".join(run.explain() for run in (*versions, *self._refused))
+        runs = [version.run for versions in self._versions.values() for version in versions or ()] + self._refused
+        return "\n\n".join(run.explain() for run in runs)
 
     def memory(self) -> list[Any]:
         """Return what each program keeps in memory, the latest first; see `Program.memory`."""

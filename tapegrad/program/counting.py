@@ -51,7 +51,7 @@ def _changed(compiled: Compiled, places: Sequence[Place], given: Given) -> Any:
     """Call the function itself, and if that is always so, from now on."""
     compiled._counting, compiled._changes = None, compiled._changes + 1
     if compiled._changes == _PATIENCE:
-        _let_be(compiled, places, "it changes what it looks at outside of it in each call")
+        _let_be(compiled, places, "it changes what it looks at outside of it, or is called with, in each call")
     return compiled._called_itself(given)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad import modes
 from tapegrad.dtypes import default_dtype
-from tapegrad.func.trees import flatten, rebuild, structure
+from tapegrad.func.trees import flatten, is_container, rebuild, structure
 from tapegrad.ops.creation import as_tensor
 from tapegrad.tensor import Tensor
 
@@ -35,20 +35,39 @@ class Given:
         Which inputs require grad.
     integers : list of int
         Which leaves are integers and inputs.
+    foreign : list of int
+        Which leaves are arrays that no tensor can show: not aligned, or of another byte order.
     """
 
-    __slots__ = ("has_arrays", "inputs", "integers", "leaves", "places", "structure", "tree", "wanted")
+    __slots__ = ("foreign", "has_arrays", "inputs", "integers", "leaves", "places", "structure", "tree", "wanted")
     inputs: list[Tensor]
     wanted: list[bool]
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], integers: Sequence[int] = ()) -> None:
-        is_flat = not kwargs and not any(isinstance(arg, (tuple, list, dict)) for arg in args)
+        is_flat = not kwargs and not any(map(is_container, args))
         self.tree = args, kwargs
         self.leaves = list(args) if is_flat else flatten(self.tree)
         self.structure: Hashable = len(args) if is_flat else structure(self.tree)
         values = [place for place, leaf in enumerate(self.leaves) if isinstance(leaf, VALUES)]
         self.places, self.integers = sorted([*values, *integers]), list(integers)
+        arrays = [place for place in values if isinstance(self.leaves[place], np.ndarray)]
+        self.foreign = [
+            place for place in arrays if not self.leaves[place].dtype.isnative or not self.leaves[place].flags.aligned
+        ]
         self.has_arrays = bool(values) and not any(isinstance(self.leaves[own], Tensor) for own in values)
+
+    def called_with_copies(self, function: Callable[..., Any]) -> Any:
+        """Call a function with copies of those arrays; what it writes to them is written to the arrays."""
+        leaves, places = list(self.leaves), self.foreign
+        for place in places:
+            leaves[place] = leaves[place].astype(leaves[place].dtype.newbyteorder("="))
+        args, kwargs = rebuild(self.tree, leaves)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            for own, copy in [(self.leaves[place], leaves[place]) for place in places]:
+                if own.astype(copy.dtype).tobytes() != copy.tobytes():
+                    own[...] = copy
 
     def read(self) -> Given:
         """Make the inputs tensors."""

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from tapegrad.func.trees import is_network
+from tapegrad.program.standing import Place
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -120,6 +122,15 @@ class Names:
         """Return the paths to a tensor."""
         return self.paths[id(value)][1] if id(value) in self.paths else []
 
+    def replaced(self) -> list[Place]:
+        """Return where tensors of the trace stand now, with the tensors from before."""
+        found = [(path[-1], own) for own, paths in self.paths.values() if isinstance(own, Tensor) for path in paths]
+        return [
+            Place(name.holder, types.CellType if isinstance(name.holder, types.CellType) else name.key, own)
+            for name, own in found
+            if isinstance(present := name.value(), Tensor) and present is not own and present.is_traced
+        ]
+
     def gradients(self) -> dict[int, Tensor]:
         """Return what has a gradient, by the identity of that: tensors with names, and those of modules and optimizers.
 
@@ -176,12 +187,14 @@ def _is_fixed(value: Any) -> bool:
 def _is_part(value: Any) -> bool:
     """Whether a value is a module of networks or an optimizer."""
     own = attribute(value, "__dict__")
-    return own.__class__ is dict and ("_kinds" in own or "param_groups" in own)
+    groups = own.get("param_groups") if own.__class__ is dict else None
+    is_optimizer = isinstance(groups, list) and all(isinstance(group, dict) and "params" in group for group in groups)
+    return is_optimizer or is_network(own)
 
 
 def _is_of_module(name: Name) -> bool:
     """Whether a name is a member of a module: a compiled function compares what it has read of those."""
-    return isinstance(name.holder, dict) and "_kinds" in name.holder
+    return is_network(name.holder)
 
 
 def has_elements(container: list[Any], identities: list[int]) -> bool:
@@ -237,9 +250,9 @@ def _names_in(value: Any, words: set[str]) -> Iterator[tuple[Name, bool]]:
         yield from [(name, False) for name in _variables(value, words)]
     elif not isinstance(value, (types.ModuleType, type)) and not is_ours(value):
         own = attribute(value, "__dict__")
-        is_module = attribute(value, "_kinds") is not None  # of a network: only the code of its parts is looked at
+        is_module = is_network(own)  # only the code of its parts is looked at
         for key in own if own.__class__ is dict else ():
-            if not is_module or attribute(own[key], "_kinds") is not None:
+            if not is_module or is_network(attribute(own[key], "__dict__")):
                 yield Name(own, key), True
         for kind in type(value).__mro__:
             slots = vars(kind).get("__slots__", ())

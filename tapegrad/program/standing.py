@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Callable, Sequence
 from types import CellType, MappingProxyType
 from typing import Any, Final
@@ -31,7 +32,7 @@ _NAMES: Final = (dict, MappingProxyType)
 
 
 class Place(NamedTuple):
-    """What stands at a key of a dict, a list, a class, or an object with slots; the key of a cell is its class."""
+    """What stands at a key of a dict, list or class, or of an object with slots; the key of a cell is its class."""
 
     holder: Any
     key: Any
@@ -42,7 +43,7 @@ class Place(NamedTuple):
         holder, key = self.holder, self.key
         if isinstance(holder, _NAMES):
             return holder.get(key)
-        if isinstance(holder, list):
+        if isinstance(holder, (list, deque)):
             return holder[key] if key < len(holder) else None
         if key is not CellType:
             return getattr(holder, key, None)
@@ -51,11 +52,22 @@ class Place(NamedTuple):
         except ValueError:  # deleted
             return None
 
+    def is_there(self) -> bool:
+        """Whether something stands there, be it None."""
+        holder, key = self.holder, self.key
+        if key is not CellType:
+            return (
+                key in holder
+                if isinstance(holder, _NAMES)
+                else isinstance(holder, (list, deque)) or hasattr(holder, key)
+            )
+        return self.present() is not None or holder == CellType(None)
+
     def put(self, value: Any) -> None:
         """Let something else stand there."""
         if self.key is CellType:
             self.holder.cell_contents = value
-        elif isinstance(self.holder, (dict, list, np.ndarray)):
+        elif isinstance(self.holder, (dict, list, deque, np.ndarray)):
             self.holder[self.key] = value  # of an array: all elements
         else:
             setattr(self.holder, self.key, value)

@@ -1,6 +1,7 @@
-"""Numbers, strings and arrays that the code of a traced function names: in later calls, others may stand there.
+"""What the code of a traced function names, but for tensors and modules: in later calls, others may stand there.
 
-They are constants of its program. So they are compared in each call, and the function is traced again for others.
+Numbers, strings, arrays, functions and other objects are constants of its program. So they are compared in each call,
+and the function is traced again for others.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.func.trees import is_network
 from tapegrad.program.names import attribute, is_name_of_ours, is_ours, words_in
 from tapegrad.program.standing import Place, Standing
 from tapegrad.program.watched import PLAIN, Watched
@@ -35,9 +37,13 @@ class Values:
     function : callable
     others : sequence of Place
         What is not to be looked at: numbers that are arguments.
+    arguments : iterable
+        Objects that the function is called with: it may hand them to each function that it calls.
     """
 
-    def __init__(self, function: Callable[..., Any], others: Sequence[Place] = ()) -> None:
+    def __init__(
+        self, function: Callable[..., Any], others: Sequence[Place] = (), arguments: Iterable[Any] = ()
+    ) -> None:
         self._others = {(id(own.holder), own.key) for own in others}
         self._places: dict[tuple[int, Any], Place] = {}
         self._lists: list[_Elements] = []
@@ -46,6 +52,15 @@ class Values:
         self._functions: list[types.FunctionType] = []
         self._known: dict[tuple[int, frozenset[str]], Any] = {}
         self._left: list[tuple[Any, frozenset[str]]] = [(function, frozenset())]  # with the names of attributes in code
+        self._look()
+        objects, count = [own for own in arguments if not isinstance(own, (*PLAIN, types.NoneType, type))], -1
+        while objects and count < len(self._functions):  # which their methods call, too
+            count = len(self._functions)
+            words = frozenset(word for own in self._functions for word in words_in(own))
+            self._left += [(own, words) for own in objects]
+            self._look()
+
+    def _look(self) -> None:
         while self._left:
             self.value(*self._left.pop())
 
@@ -57,7 +72,7 @@ class Values:
         return [*found, *[own.holds for own in self._lists if own.values and own.holds()]]
 
     def changed(self, others: Sequence[Place]) -> list[Place]:
-        """Return where other numbers, strings or elements of arrays stand now, with those from before; and others.
+        """Return where something else stands now, or in arrays, with what stood there before; and others.
 
         That a list is longer is no change: it gets its elements while the function is traced. Nor is what the code only
         stores.
@@ -65,7 +80,7 @@ class Values:
         places = [place for place in self._places.values() if not isinstance(place.holder, _FIXED)] + self._slots
         for watched in self._lists:
             places += watched.changed_elements()
-        found = [place for place in places if type(place.value) in PLAIN and not place.stands()]
+        found = [place for place in places if not place.stands()]
         loaded = _loaded_in(self._functions) if found else ()
         found = [place for place in found if not isinstance(place.key, str) or place.key in loaded]
         found = [place for place in (*found, *others) if (id(place.holder), place.key) not in self._others]
@@ -124,23 +139,24 @@ class Values:
     def look(self, place: Place, words: frozenset[str], is_fixed: bool = False) -> None:
         """Look at what stands at a place, where a user may change it unless that `is_fixed`."""
         value = place.present()
-        if type(value) in _VALUES and not is_fixed and (id(place.holder), place.key) not in self._others:
+        is_compared = type(value) in _VALUES or (_is_compared(value) and not isinstance(place.holder, _FIXED))
+        if is_compared and not is_fixed and (id(place.holder), place.key) not in self._others and place.is_there():
             self._places[id(place.holder), place.key] = place._replace(value=value)
         self._left.append((value, words))
 
     def attributes(self, value: Any, words: frozenset[str]) -> None:
         """Look at the attributes of an object that code names, and at its methods."""
         own: Any = {} if isinstance(value, type) else attribute(value, "__dict__") or {}
-        is_network = "_kinds" in own  # what is read of it is compared anyway
-        words = words | {"forward"} if is_network else words | {"__call__"}
-        if isinstance(own, dict) and not is_network:
+        is_module = is_network(own)  # what is read of it is compared anyway
+        words = words | {"forward"} if is_module else words | {"__call__"}
+        if isinstance(own, dict) and not is_module:
             self.names(own, words & own.keys(), words)
-        for child in [own[key] for key in own.get("_kinds", ()) if attribute(own[key], "_kinds") is not None]:
-            self._left.append((child, frozenset()))
-        if not isinstance(value, type) and not is_network:
+        members = [own[key] for key in own["_kinds"]] if is_module else []
+        self._left += [(child, frozenset()) for child in members if is_network(attribute(child, "__dict__"))]
+        if not isinstance(value, type) and not is_module:
             slots = [key for kind in type(value).__mro__ for key in _slots_of(kind) if key in words]
             places = [Place(value, key, getattr(value, key, None)) for key in slots]
-            self._slots += [own for own in places if type(own.value) in PLAIN]
+            self._slots += [own for own in places if _is_compared(own.value) and own.is_there()]
             self._left += [(own.value, words) for own in places]
         for kind in (value if isinstance(value, type) else type(value)).__mro__:
             for key in words & vars(kind).keys() if not is_ours(kind) else ():
@@ -158,7 +174,7 @@ class Values:
 
 
 class _Elements(Watched):
-    """The numbers, strings and arrays in a list."""
+    """What is in a list, but for tensors."""
 
     def __init__(self, own: list[Any]) -> None:
         super().__init__(functools.partial(_values_in, own))
@@ -186,4 +202,9 @@ def _slots_of(kind: type) -> Sequence[str]:
 
 
 def _values_in(container: Sequence[Any]) -> list[Any]:
-    return [own for own in container if type(own) in _VALUES]
+    return [own for own in container if _is_compared(own)]
+
+
+def _is_compared(value: Any) -> bool:
+    """Whether another value in this one's place is looked for here: not of tensors, which are inputs."""
+    return not isinstance(value, (Tensor, types.ModuleType, type))

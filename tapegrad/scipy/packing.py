@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from tapegrad.func.trees import broadcast, flatten, flatten_like, is_like, rebuild, structure
+from tapegrad.func.trees import (
+    broadcast,
+    fields_of,
+    flatten,
+    flatten_like,
+    is_container,
+    is_like,
+    is_record,
+    rebuild,
+    structure,
+)
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.tensor import Tensor
 
@@ -25,7 +35,7 @@ def array_like(value: Any) -> np.ndarray:
 
 def _is_container(x0: Any) -> bool:
     """Whether unknowns stand in a container; a list of numbers is an array, as in SciPy."""
-    if isinstance(x0, dict) or hasattr(x0, "_fields"):
+    if isinstance(x0, dict) or hasattr(x0, "_fields") or is_record(x0):
         return True
     if not isinstance(x0, (list, tuple)):
         return False
@@ -169,8 +179,10 @@ class Packing:
 
 def _like(value: Any, tree: Any) -> list[Any] | None:
     """Return what stands in the places of a tree's leaves; None if that is another structure."""
-    if not isinstance(tree, (dict, tuple, list)):
+    if not is_container(tree):
         return [value]
+    if is_record(tree):
+        return _like(fields_of(value), fields_of(tree)) if type(value) is type(tree) else None
     if isinstance(tree, dict):
         if not isinstance(value, dict) or value.keys() != tree.keys():
             return None

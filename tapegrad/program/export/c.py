@@ -16,7 +16,7 @@ from tapegrad.compiler import cpu
 from tapegrad.compiler.jit import SYMBOL
 from tapegrad.compiler.modules import assemble_module
 from tapegrad.compiler.object_files import undefined_symbols
-from tapegrad.func.trees import flatten
+from tapegrad.func.trees import fields_of, flatten, is_record
 from tapegrad.program.export.code import Way, ways_of
 from tapegrad.program.export.njit import data_of
 from tapegrad.program.fuse.text import constant_array
@@ -224,7 +224,10 @@ def _standard(name: str, program: Program) -> str:
 
 def _paths(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the leaves of a tree, and how Python gets to them."""
-    if isinstance(tree, (dict, tuple, list)):
+    if is_record(tree):
+        for field, child in fields_of(tree).items():
+            yield from _paths(child, f"{path}.{field}")
+    elif isinstance(tree, (dict, tuple, list)):
         pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
         for key, child in pairs:
             yield from _paths(child, f"{path}[{key!r}]")
