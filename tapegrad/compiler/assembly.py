@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tapegrad.compiler import cpu
@@ -35,6 +35,36 @@ def marked(ir: str, attribute: Callable[[str], str | None]) -> str:
     return _DEFINED.sub(lambda found: f"{found[0]} {attribute(found[1].strip(chr(34))) or ''}".rstrip(), ir)
 
 
+# Names of passes, as llvmlite has them.
+_BEFORE_INLINING: Final = ("sroa", "instruction_combine", "simplify_cfg")
+_BEHIND_INLINING: Final = (
+    "sroa", "loop_simplify", "lcssa", "loop_rotate", "simplify_cfg", "new_gvn", "instruction_combine",
+    "jump_threading", "dead_store_elimination", "simplify_cfg", "instruction_combine", "simplify_cfg",
+)  # fmt: skip
+
+
+def inline(module: Any, passes: Any) -> None:
+    """Inline the functions that are marked `alwaysinline`, and drop those that nothing calls."""
+    import llvmlite.binding as llvm
+
+    manager = llvm.create_new_module_pass_manager()
+    manager.add_always_inliner_pass()
+    manager.add_global_dead_code_eliminate_pass()
+    manager.run(module, passes)
+
+
+def improve_functions(module: Any, passes: Any, names: Sequence[str]) -> None:
+    """Run passes, given their names, on each function by itself."""
+    import llvmlite.binding as llvm
+
+    manager = llvm.create_new_function_pass_manager()
+    for name in names:
+        getattr(manager, f"add_{name}_pass")()
+    for function in module.functions:
+        if not function.is_declaration:
+            manager.run(function, passes)
+
+
 class JitError(TypeError):
     """A function cannot become a kernel: it may raise, or it needs a symbol that no library here defines."""
 
@@ -49,7 +79,8 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
         The function that is wanted; all others are parts of it.
     machine : llvmlite.binding.TargetMachine
     walks : bool
-        It walks over words and has no loops to unroll or to vectorise: trying takes half of the time.
+        It walks over words and has no loops to unroll or to vectorise: few passes make code as good in a third of
+        the time.
 
     Raises
     ------
@@ -74,13 +105,18 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     for item in module.global_variables:
         if not item.is_declaration and not item.name.startswith("llvm."):
             item.linkage = "internal"
-    options = llvm.create_pipeline_tuning_options(speed_level=2 if walks else 3)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = not walks
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
     if kept:
         # Several vectors a turn would be spilled around each call of a function of vectors: 1.6 times as slow.
         options.loop_interleaving = False
     passes = llvm.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
+    if walks:
+        improve_functions(module, passes, _BEFORE_INLINING)
+        inline(module, passes)
+        improve_functions(module, passes, _BEHIND_INLINING)
+    else:
+        passes.getModulePassManager().run(module, passes)
     if any(item.name == RAISED for item in module.functions):
         raise JitError(
             f"{symbol}: the compiled code may raise a Python exception, and a kernel must not; "

@@ -6,11 +6,11 @@ unrolled, and functions are inlined where the text says so.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import llvmlite.binding as llvm
 
-from tapegrad.compiler.assembly import ALLOWED, JitError, target_machine
+from tapegrad.compiler.assembly import ALLOWED, JitError, improve_functions, inline, target_machine
 from tapegrad.compiler.object_files import undefined_symbols
 
 __all__ = ["assemble_module"]
@@ -70,24 +70,10 @@ def assemble_module(ir: str, symbol: str, imports: frozenset[str] = frozenset(),
     if lines < _LONG:
         passes.getModulePassManager().run(module, passes)
     else:
-        _improve_briefly(module, passes)
+        inline(module, passes)
+        improve_functions(module, passes, ("sroa", "instruction_combine", "simplify_cfg"))
     code: bytes = machine.emit_object(module)
     foreign = sorted(undefined_symbols(code) - ALLOWED - imports)
     if foreign:
         raise JitError(f"{symbol}: the object code needs {', '.join(foreign)}, which no library here defines")
     return code
-
-
-def _improve_briefly(module: Any, passes: Any) -> None:
-    """Run the passes that pay in long code."""
-    inline = llvm.create_new_module_pass_manager()
-    inline.add_always_inliner_pass()
-    inline.add_global_dead_code_eliminate_pass()
-    inline.run(module, passes)
-    improve = llvm.create_new_function_pass_manager()
-    improve.add_sroa_pass()
-    improve.add_instruction_combine_pass()
-    improve.add_simplify_cfg_pass()
-    for function in module.functions:
-        if not function.is_declaration:
-            improve.run(function, passes)
