@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad import func
 from tapegrad.kernels import sums
 from tests import checks
 from tests.checks import Problem
@@ -119,3 +120,19 @@ def test_sums_of_opposite_terms_cancel(shape, own, dtype):
         difference = call(x + b).mean() - call(x + b).mean()
         (grad,) = tg.autograd.grad(difference.real if dtype == "complex64" else difference, b)
         assert not np.asarray(grad).any()
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2, 3])
+@pytest.mark.parametrize("compiles", [False, True])
+def test_derivatives_of_long_products(zeros: int, compiles: bool) -> None:
+    """They are those of products of short products, to second order."""
+    x, v = np.random.default_rng(2).uniform(0.8, 1.25, (2, 200))
+    x[[3, 150, 151][:zeros]] = 0
+
+    def derivatives(f: Any) -> Any:
+        return lambda x: (func.grad(f)(x), func.grad(lambda x: (func.grad(f)(x) * v).sum())(x))
+
+    long = derivatives(lambda x: x.prod())
+    found = (tg.compile(long) if compiles else long)(x)
+    for own, other in zip(found, derivatives(lambda x: x.reshape(20, 10).prod(1).prod())(x), strict=True):
+        np.testing.assert_allclose(np.asarray(own), np.asarray(other), rtol=1e-9, atol=1e-13)

@@ -12,6 +12,7 @@ from tapegrad.kernels.lines import LONGEST_PRODUCT
 from tapegrad.ops.along import SAMPLES, along, same_shape
 from tapegrad.ops.casts import cast
 from tapegrad.ops.reductions import EMPTY_SAMPLES, accumulator, count_of, kept_shape
+from tapegrad.ops.scans import later
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, Sample, xp
@@ -22,6 +23,7 @@ from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 
 Dims = tuple[int, ...]
+_LONG = 128  # elements of a line, which would become as many lines of a program
 
 
 # Products ----------------------------------------------------------------------------------------------------------
@@ -30,13 +32,17 @@ Dims = tuple[int, ...]
 def products_of_others(x: Any) -> Any:
     """Return, for each element along the last dimension, the product of all others.
 
-    There is no division, so zeros need no special case. Neighbours are multiplied in pairs; this function gives, for
-    each pair, the product of all other pairs; times the partner, that is the product for an element. So it takes about
-    2n products of tensors, and its derivatives are right to any order.
+    There is no division, so zeros need no special case, and derivatives are right to any order. Neighbours are
+    multiplied in pairs; this function gives, for each pair, the product of all other pairs; times the partner, that is
+    the product for an element. In long lines it is that of those before the element, times that of those behind.
     """
     n = x.shape[-1]
     if n < 2:
         return np.ones(x.shape, x.dtype)
+    if n > _LONG:
+        last = x.ndim - 1
+        before, behind = (xp.cumprod(later(own, last, 1.0), last) for own in (x, xp.flip(x, (last,))))
+        return before * xp.flip(behind, (last,))
     even, odd = x[..., 0 : n - 1 : 2], x[..., 1:n:2]
     pairs = even * odd
     if n % 2:

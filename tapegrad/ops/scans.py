@@ -28,7 +28,7 @@ from tapegrad.tensor import Tensor
 WHOLE = (None, None, None)
 
 
-def _later(x: Any, dim: int, first: float) -> Any:
+def later(x: Any, dim: int, first: float) -> Any:
     """Return the elements along a dimension, each one place later, behind a number."""
     start = np.full((*x.shape[:dim], 1, *x.shape[dim + 1 :]), first, x.dtype)
     return xp.cat([start, xp.index_gather(x, (), (*[WHOLE] * dim, (None, -1, None)))], dim)
@@ -56,7 +56,7 @@ def _prepare_recurrence(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> C
 
 def _recurrence_rule(ct: Any, factors: Any, out: Any, dim: Dims) -> Any:
     by_terms = sums_of_later(ct, factors, dim)
-    return by_terms * xp.conj(_later(out, dim[0], 0.0)), by_terms
+    return by_terms * xp.conj(later(out, dim[0], 0.0)), by_terms
 
 
 _recurrence = Op(
@@ -91,7 +91,7 @@ publish(recurrence, _recurrence, recurrence.__doc__ or "")
 
 def sums_of_later(ct: Any, factors: Any, dim: Dims) -> Any:
     """Return ``z[k] = ct[k] + conj(factors[k+1]) * z[k+1]``: the adjoint of a recurrence."""
-    backwards = _later(xp.flip(xp.conj(factors), dim), dim[0], 0.0)
+    backwards = later(xp.flip(xp.conj(factors), dim), dim[0], 0.0)
     return xp.flip(xp.recurrence(backwards, xp.flip(ct, dim), dim), dim)
 
 
@@ -104,7 +104,7 @@ def _cumprod_by_numpy(x: Any, dim: Dims) -> Any:
 
 def _cumprod_rule(ct: Any, x: Any, out: Any, dim: Dims) -> Any:
     """Return what comes before an element, times a sum over what follows; zeros need no special case."""
-    return xp.conj(_later(out, dim[0], 1.0)) * sums_of_later(ct, x, dim) if dim and x.shape[dim[0]] else ct
+    return xp.conj(later(out, dim[0], 1.0)) * sums_of_later(ct, x, dim) if dim and x.shape[dim[0]] else ct
 
 
 def _cumprod_of_numpy(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None) -> Tensor:
@@ -173,7 +173,7 @@ def _logcumsumexp_rule(ct: Any, x: Any, out: Any, dim: Dims) -> Any:
     finite = xp.where(out == -np.inf, 0.0, out)
     if not dim or not x.shape[dim[0]]:
         return ct * xp.conj(xp.exp(x - finite))
-    factors = xp.exp(_later(out, dim[0], -np.inf) - finite)  # not above 1; the first, of nothing, is 0
+    factors = xp.exp(later(out, dim[0], -np.inf) - finite)  # not above 1; the first, of nothing, is 0
     return sums_of_later(ct, factors, dim) * xp.conj(xp.exp(x - finite))
 
 
