@@ -168,8 +168,9 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
             rolled.append(nearest)
         if most > _AT_ONCE and beside[nearest] >= most // 2:  # an array as large as values lies along it
             rolled.sort(key=lambda root: (lengths[root] < _BESIDE, -beside[root]))
-        elif math.prod([lengths[root] for root in rolled]) <= _AT_ONCE:
-            barred = {root for _, own in summed for root in own} | {root for root in rolled if lengths[root] < _LANES}
+        elif most <= _AT_ONCE:
+            many = [own for result, own in summed if math.prod(layouts[result].shape) > 1]
+            barred = {root for own in many for root in own} | {root for root in rolled if lengths[root] < _LANES}
             rolled.sort(key=lambda root: 0 if root in barred else -beside[root])
     numbers = {root: axis for axis, root in enumerate(rolled)}
     axes: dict[int, Axes] = {}
