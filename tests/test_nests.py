@@ -91,6 +91,28 @@ def test_lanes_are_neighbours_in_memory() -> None:
     assert "out0[800 * j + i]" in compiled.source()
 
 
+def test_lanes_are_neighbours_in_memory_though_all_elements_are_added_up() -> None:
+    compiled = tg.compile(func.value_and_grad(lambda x, b: tg.tanh(x + b).sum(), argnums=(0, 1)))
+    compiled(RNG.normal(size=(16, 64, 64)), RNG.normal(size=64))
+    assert "4096 * k + 64 * j + i" in compiled.source()
+    assert "64 * i" not in compiled.source()
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "nll_loss"])
+@pytest.mark.parametrize("shape", [(300, 5), (5, 300), (130, 140), (4, 3)])
+def test_losses_of_classes_that_are_known_are_fused(loss: str, shape: tuple[int, int]) -> None:
+    target = tg.tensor(RNG.integers(shape[1], size=shape[0]))
+
+    def f(x: Any) -> Any:
+        return getattr(tg.nn.functional, loss)(x * x, target)
+
+    x = RNG.normal(size=shape)
+    for plain in (f, func.grad(f)):
+        compiled = tg.compile(plain)
+        assert_close(compiled(x), plain(x))
+        assert "called" not in compiled.explain()
+
+
 def test_sums_are_not_computed_again_along_other_axes() -> None:
     def f(x: Any) -> Any:
         for _ in range(3):

@@ -9,10 +9,9 @@ import numpy as np
 
 import tapegrad.kernels.classes  # noqa: F401  # the lines of one op
 from tapegrad.kernels.along import step_along
-from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.along import along
 from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.index_values import are_within, index_values
+from tapegrad.ops.table.index_values import are_within, as_integers, index_values
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.recording.keys import TAKES_ARRAYS
@@ -87,8 +86,14 @@ def _op(
     return op
 
 
+def _in_class(values: Any, index_arrays: tuple[np.ndarray, ...], classes: int) -> Any:
+    """Return a row for each value: it stands where the class is, beside zeros."""
+    own = xp.unsqueeze(as_integers(index_arrays[0]), 1)
+    return xp.where(own == np.arange(classes), xp.unsqueeze(values, 1), 0.0)
+
+
 def _class_nll_rule(ct: Any, index_arrays: tuple[np.ndarray, ...], x_shape: tuple[int, ...]) -> Any:
-    return xp.index_scatter_add(-ct, (np.arange(x_shape[0]), *index_arrays), (ARRAY, ARRAY), x_shape)
+    return _in_class(-ct, index_arrays, x_shape[1])
 
 
 class_nll_op = _op(
@@ -114,8 +119,7 @@ def _class_loss_by_numpy(x: np.ndarray, indices: np.ndarray, dim: tuple[int, ...
 
 def _class_loss_rule(ct: Any, x: Any, index_arrays: tuple[np.ndarray, ...], out: Any) -> Any:
     """Return the cotangent of the scores; `out` is for the kernel, which so needs no sum of exponentials."""
-    at_class = xp.index_scatter_add(ct, (np.arange(x.shape[0]), *index_arrays), (ARRAY, ARRAY), x.shape)
-    return xp.unsqueeze(ct, 1) * xp.softmax(x, 1) - at_class
+    return xp.unsqueeze(ct, 1) * xp.softmax(x, 1) - _in_class(ct, index_arrays, x.shape[1])
 
 
 class_loss_op = _op(

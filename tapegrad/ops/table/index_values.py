@@ -69,6 +69,11 @@ def index_values(indices: Tensor) -> Any:
     return np.array(raw_data(indices), order="C")
 
 
+def as_integers(indices: Any) -> Any:
+    """Return an array of indices, as a rule gets it, as integers to compute with: a traced tensor, or the array."""
+    return indices.tensor if isinstance(indices, TracedIndices) else indices
+
+
 def traced_indices(array: np.ndarray) -> Any:
     """Return an array of indices that an entry has kept; in a function that is traced, as what it stands for there."""
     tracer = modes.tracer() if modes.mode.value else None

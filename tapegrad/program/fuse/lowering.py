@@ -22,7 +22,7 @@ from tapegrad.program.fuse.flat import Flat, enter, leave
 from tapegrad.program.fuse.formulas import of_op, rebound
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.moves import positions_of
-from tapegrad.program.fuse.picks import PICKS
+from tapegrad.program.fuse.picks import OF_CLASSES, PICKS
 from tapegrad.program.fuse.roles import Roles
 from tapegrad.program.fuse.small import SMALL
 from tapegrad.program.fuse.space import Space
@@ -155,11 +155,12 @@ class _Lowering:
             return (self.moved_batch(entry, *operands),)
         if op.name == "cast":
             return (operands[0].astype(self.program.layouts[entry.results[0]].dtype),)
-        if op.name in PICKS and any(number not in self.program.constants for number in entry.index_arrays):
-            constants = self.program.constants
+        fixed = [number in self.program.constants for number in entry.index_arrays]
+        along = op.name in OF_CLASSES and any(axis is not None for axis in operands[0].axes)
+        if op.name in PICKS and (along or not all(fixed)):
+            numbers = zip(entry.index_arrays, fixed, strict=True)
             picked = [
-                np.asarray(constants[number]) if number in constants else self.value(number)
-                for number in entry.index_arrays
+                self.fixed(number) if is_fixed and not along else self.value(number) for number, is_fixed in numbers
             ]
             return (PICKS[op.name](self.space, operands, picked, entry.attrs),)
         indices: list[Any] = [self.fixed(number) for number in entry.index_arrays]

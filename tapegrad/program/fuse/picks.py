@@ -14,7 +14,7 @@ from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.space import Space
 from tapegrad.program.machine_code import Refused
 
-__all__ = ["PICKS"]
+__all__ = ["OF_CLASSES", "PICKS"]
 
 Indices = Sequence[Any]
 
@@ -162,3 +162,5 @@ def _loss(space: Space, operands: Sequence[Array], indices: Indices, attrs: Mapp
 PICKS: Final[dict[str, Callable[..., Array]]] = {
     "index_scatter_add": scatter, "index_gather": gather, "class_nll": _nll, "class_loss": _loss,
 }  # fmt: skip
+#: Of them, those that compare along an axis also with indices that are known.
+OF_CLASSES: Final = frozenset(("class_nll", "class_loss"))
