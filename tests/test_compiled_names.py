@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import types
 from collections import defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -464,3 +466,27 @@ def test_names_of_modules_and_optimizers_in_other_objects() -> None:
     owner = Owner(2.0)
     owner.param_groups, owner._kinds = ["wing", "tail"], 3  # type: ignore[attr-defined]
     np.testing.assert_array_equal(tg.compile(lambda x: x * owner.weight)(TWO), 2.0 * TWO)
+
+
+def test_attributes_of_namespaces_are_compared() -> None:
+    options = types.SimpleNamespace(scale=2.0, inner=types.SimpleNamespace(shift=np.ones(3)))
+    compiled = tg.compile(lambda x: x * options.scale + options.inner.shift)
+    np.testing.assert_array_equal(compiled(TWO), TWO * 2.0 + 1.0)
+    options.scale = 3.0
+    np.testing.assert_array_equal(compiled(TWO), TWO * 3.0 + 1.0)
+    options.inner = types.SimpleNamespace(shift=np.zeros(3))
+    np.testing.assert_array_equal(compiled(TWO), TWO * 3.0)
+
+
+def test_caches_of_pythons_own_functions_are_not_looked_at() -> None:
+    """They may have changed when the function is called again, or while it is compiled."""
+
+    def function(x: Any, name: str) -> Any:
+        return x * float(re.sub("[a-z]*", "", name))
+
+    compiled = tg.compile(function)
+    function(TWO, "times2.5")
+    for number in range(4):
+        np.testing.assert_array_equal(compiled(TWO, "times2.5"), TWO * 2.5)
+        re.compile(f"{number}+")
+    assert len(compiled.programs) == 1

@@ -6,6 +6,7 @@ A tensor that stands behind such a name may be another one in the next call.
 from __future__ import annotations
 
 import functools
+import os
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
 _MOST: Final = 10_000  # objects that are looked into
+_PYTHON: Final = os.path.dirname(os.__file__) + os.sep
 _SEQUENCES: Final = (list, tuple, deque)
 _WATCHED: Final = (dict, list, deque)
 _FUNCTIONS: Final = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
@@ -298,10 +300,21 @@ def _variables(function: types.FunctionType, others: set[str]) -> Iterator[Name]
 
 
 def is_ours(value: Any) -> bool:
-    """Whether the library, or one that it is made of, defines something."""
-    return is_name_of_ours(
-        value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-    )
+    """Whether the library, or one that it is made of, defines something, or a function or module is Python's.
+
+    Users fill objects of one class of Python's: `types.SimpleNamespace`.
+    """
+    if isinstance(value, types.ModuleType):
+        return is_name_of_ours(value.__name__) or _is_file_of_python(getattr(value, "__file__", None))
+    if isinstance(value, types.FunctionType) and _is_file_of_python(value.__code__.co_filename):
+        return True
+    is_filled = value is types.SimpleNamespace or isinstance(value, types.SimpleNamespace)
+    return not is_filled and is_name_of_ours(getattr(value, "__module__", None))
+
+
+def _is_file_of_python(path: str | None) -> bool:
+    is_within = path is not None and path.startswith(("<frozen ", _PYTHON))
+    return is_within and not any(folder in str(path) for folder in ("site-packages", "dist-packages"))
 
 
 def is_name_of_ours(module: str | None) -> bool:
