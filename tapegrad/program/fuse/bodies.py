@@ -155,11 +155,12 @@ class Body(Accesses):
     def extreme(self, kind: str, char: str, x: str, y: str) -> str:
         """Return the larger or smaller of two as NumPy's maximum and minimum: nan if one is."""
         of, mask, text = typed(char, self.width), typed("?", self.width), self.text
-        if char in "df":
-            one = text.op(f"fcmp {'oge' if kind == 'max' else 'ole'} {of} {x}, {y}")
-            two = text.op(f"fcmp uno {of} {x}, {x}")
-            chosen = text.op(f"or {mask} {one}, {two}")
-        elif char in WHOLES:
+        if char in "df":  # one instruction, but for nan
+            other = text.op(f"fcmp {'ogt' if kind == 'max' else 'olt'} {of} {y}, {x}")
+            result = text.op(f"select {mask} {other}, {of} {y}, {of} {x}")
+            wrong = text.op(f"fcmp uno {of} {y}, {y}")
+            return text.op(f"select {mask} {wrong}, {of} {y}, {of} {result}")
+        if char in WHOLES:
             chosen = text.op(f"icmp {'sge' if kind == 'max' else 'sle'} {of} {x}, {y}")
         else:
             return text.op(f"{'or' if kind == 'max' else 'and'} {of} {x}, {y}")
