@@ -98,6 +98,26 @@ def test_lanes_are_neighbours_in_memory_though_all_elements_are_added_up() -> No
     assert "64 * i" not in compiled.source()
 
 
+@pytest.mark.parametrize("shape", [(70, 100), (20, 30, 40)])
+def test_what_several_stages_need_of_a_function_is_computed_once(shape: tuple[int, ...]) -> None:
+    f = func.value_and_grad(lambda x: (tg.softmax(x * x, -1) ** 2).sum())
+    compiled, x = tg.compile(f), RNG.normal(size=shape)
+    for own, other in zip(compiled(x), f(x), strict=True):
+        assert_close(own, other)
+    assert compiled.source().count("exp(") == 1
+
+
+@pytest.mark.parametrize("name", ["amax", "amin"])
+def test_extremes_of_nan_and_zeros(name: str) -> None:
+    rows = RNG.choice(
+        [-0.0, 0.0, 1.0, -1.0, np.inf, -np.inf, np.nan], size=(200, 90), p=[0.3, 0.3, 0.1, 0.1, 0.1, 0.09, 0.01]
+    )
+    rows[:50] = np.where(np.isnan(rows[:50]), 0.0, rows[:50])
+    for dim in (0, 1):
+        found = np.asarray(tg.compile(lambda x, dim=dim: getattr(tg, name)(x * 1.0, dim))(rows))
+        np.testing.assert_array_equal(found, getattr(rows, name[1:])(dim))
+
+
 @pytest.mark.parametrize("loss", ["cross_entropy", "nll_loss"])
 @pytest.mark.parametrize("shape", [(300, 5), (5, 300), (130, 140), (4, 3)])
 def test_losses_of_classes_that_are_known_are_fused(loss: str, shape: tuple[int, int]) -> None:

@@ -19,7 +19,8 @@ from tapegrad.program.fuse.flat import Flat, batches_alone, flat, note_too_long
 from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
-from tapegrad.program.fuse.nests import LANES, SIZE, NestPlan, chunk_of, fewer_lanes, plan_nests
+from tapegrad.program.fuse.nest_plan import LANES, SIZE, NestPlan
+from tapegrad.program.fuse.nests import chunk_of, fewer_lanes, plan_nests
 from tapegrad.program.fuse.roles import Roles, roles_of
 from tapegrad.program.fuse.rolled import Store, is_long, rolled
 from tapegrad.program.fuse.schedule import Phase, arrange, plan

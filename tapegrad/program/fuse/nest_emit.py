@@ -10,8 +10,9 @@ from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.emit import start_of
 from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.nest_plan import LANES, Nest, NestPlan, Stage, Target
 from tapegrad.program.fuse.nest_sums import SumsEmitter
-from tapegrad.program.fuse.nests import LANES, REGISTERS, Nest, NestPlan, Stage, Target, row_of
+from tapegrad.program.fuse.nests import REGISTERS, row_of
 from tapegrad.program.fuse.rows import load_rows
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, typed

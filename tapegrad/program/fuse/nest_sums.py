@@ -8,7 +8,7 @@ from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.emit import Emitter, start_of
 from tapegrad.program.fuse.graph import Graph
-from tapegrad.program.fuse.nests import SIZE, Nest, Target
+from tapegrad.program.fuse.nest_plan import SIZE, Nest, Target
 from tapegrad.program.fuse.text import BYTES, STORED, constant, typed
 
 __all__ = ["SumsEmitter"]

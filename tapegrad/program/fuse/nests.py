@@ -8,117 +8,30 @@ functions that several nests need, are roots of nests before it: they stand in m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.nest_plan import LANES, SIZE, Base, Nest, NestPlan, Stage, Target
 from tapegrad.program.fuse.scalars import Node
-from tapegrad.program.fuse.text import BYTES
 from tapegrad.program.machine_code import Refused
 
-__all__ = ["LANES", "REGISTERS", "SIZE", "Nest", "NestPlan", "Stage", "Target", "fewer_lanes", "plan_nests"]
+__all__ = ["REGISTERS", "chunk_of", "fewer_lanes", "plan_nests", "row_of"]
 
-LANES: Final = 0  # the axis in the lanes
-SIZE: Final = 8  # of vectors: as many partial results sums have, whatever the width of this CPU's registers
 REGISTERS: Final = 24  # sums that vectors hold beside what is added to them
 _CHEAP: Final = frozenset(("load", "const", "zero", "index", "neg"))
 _AGAIN: Final = 4  # turns from which on lanes that are apart are put side by side first
 _TOO_MUCH: Final = 1 << 16  # bytes between nests, from which on chunks are so short that they have
 _ENOUGH: Final = 1 << 14  # so many: half of a first cache
 _LARGE: Final = 32  # instructions that are not repeated in another nest
-Base = tuple[str, int]
-
-
-class Target:
-    """What a nest leaves behind.
-
-    Attributes
-    ----------
-    node : Node
-        What is computed in each turn.
-    kind : str
-        ``store``; ``lanes``, a reduction over lanes; or ``inner``, a reduction over the nest's innermost axis.
-    how : str
-        Of a reduction: ``sum``, ``max``, ``min``, ``prod``.
-    base, offset, strides
-        Where the result is stored; strides by axes.
-    """
-
-    def __init__(self, node: Node, kind: str, how: str, base: Base, offset: int, strides: dict[int, int]) -> None:
-        self.node, self.kind, self.how = node, kind, how
-        self.base, self.offset, self.strides = base, offset, strides
-
-    @property
-    def terms(self) -> tuple[Node, ...]:
-        """What is computed before it is added up: a product is a part of its addition."""
-        return self.node.args if self.how == "sum" and self.node.kind == "mul" else (self.node,)
-
-
-class Nest:
-    """Loops around some targets.
-
-    Attributes
-    ----------
-    outer : tuple of int
-        The axes of the loops, from outside; not that of the lanes.
-    lanes : bool
-        Whether it runs along the lanes.
-    inner : int, optional
-        The axis that is reduced innermost.
-    factors : dict
-        If more sums over lanes are made than registers hold: what is added up, or multiplied before, by numbers.
-    room : Base
-        Where these stand for a chunk of lanes then.
-    """
-
-    def __init__(self, outer: tuple[int, ...], lanes: bool, inner: int | None) -> None:
-        self.outer, self.lanes, self.inner = outer, lanes, inner
-        self.targets: list[Target] = []
-        self.factors: dict[int, Node] = {}
-        self.room: Base = "", 0
-
-
-class Stage:
-    """What is computed between two reductions over lanes: nests without lanes, scalars, nests in chunks of lanes."""
-
-    def __init__(self) -> None:
-        self.scalars: list[tuple[Node, Base, int]] = []
-        self.before: list[Nest] = []
-        self.chunked: list[Nest] = []
-
-
-class NestPlan:
-    """The stages of a program, and its memory.
-
-    Attributes
-    ----------
-    lengths : dict
-        Of axes.
-    memory : dict
-        From the bases of arrays between nests to their numbers of elements, and their dtype.
-    """
-
-    def __init__(self, lengths: dict[int, int]) -> None:
-        self.lengths = lengths
-        self.memory: dict[Base, tuple[int, str]] = {}
-        self.stages: list[Stage] = []
-
-    @property
-    def count(self) -> int:
-        """How many nests there are."""
-        return sum(len(stage.before) + len(stage.chunked) for stage in self.stages)
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory stands between nests."""
-        return sum(size * BYTES[char] for size, char in self.memory.values())
 
 
 class _Planner:
     def __init__(self, graph: Graph, lengths: dict[int, int], chunk: int) -> None:
         self.graph, self.row = graph, row_of(chunk)
         self.plan = NestPlan(lengths)
-        self.known: dict[int, Node] = {}  # by the numbers of reductions over lanes: loads of their results
+        self.has_all_lanes = lengths[LANES] <= chunk  # what stands in memory for a chunk stands there for later stages
+        self.known: dict[int, Node] = {}  # by the numbers of what earlier stages have left: loads of it
 
     def allot(self, node: Node, kind: str, count: int = 1) -> tuple[Base, dict[int, int]]:
         """Return memory for some values for all positions of their axes: those of a chunk of lanes lie side by side."""
@@ -140,15 +53,18 @@ class _Planner:
         for node in graph.cone([node for node, *_ in stores]):
             if node.kind == "place":
                 raise Refused("it takes a part of one of several long dimensions")
-            over_lanes = node.kind == "red" and node.attr[1] == LANES
-            tops[node.number] = max([tops[arg.number] for arg in node.args], default=0) + over_lanes
-        reds = [
-            node for node in graph.cone([node for node, *_ in stores]) if node.kind == "red" and node.attr[1] == LANES
-        ]
+            tops[node.number] = max([tops[arg.number] for arg in node.args], default=0) + _is_over_lanes(node)
+        reds = [node for node in graph.cone([node for node, *_ in stores]) if _is_over_lanes(node)]
         for red in reds:
             if LANES in red.axes or red.attr[2:] != (0, self.plan.lengths[LANES]):
                 raise Refused("it reduces a part of a long dimension")
-        for top in range(max([tops[node.number] for node, *_ in stores], default=0) + 1):
+        roots: dict[int, list[Node]] = {}  # by stage
+        for node, *_ in stores:
+            roots.setdefault(tops[node.number], []).append(node)
+        for red in reds:
+            roots.setdefault(tops[red.number] - 1, []).append(red.args[0])
+        left = self.calls_of_several(roots) if self.has_all_lanes else {}
+        for top in range(max(roots, default=0) + 1):
             targets = [
                 Target(self.now(node), "store", "", base, offset, strides)
                 for node, base, offset, strides in stores if tops[node.number] == top
@@ -163,10 +79,36 @@ class _Planner:
                 for k, red in enumerate(own):
                     targets.append(Target(self.now(red.args[0]), "lanes", red.attr[0], base, k, strides))
                     after.append((red, base, k, strides))
-            self.plan.stages.append(self.stage(targets))
+            kept = {node.number: self.now(node) for node in left.get(top, ())}
+            added = {target.node.number for target in targets}
+            loads = {}
+            for node in kept.values():
+                if node.number in added:
+                    base, strides = self.allot(node, "buf")
+                    targets.append(Target(node, "store", "", base, 0, strides))
+                    loads[node.number] = graph.load(base, 0, tuple(strides.items()), node.dtype)
+            stage, cuts = self.stage(targets, {node.number for node in kept.values()} - added)
+            self.plan.stages.append(stage)
             for red, base, k, strides in after:
                 self.known[red.number] = graph.load(base, k, tuple(strides.items()), red.dtype)
+            loads = {**cuts, **loads}
+            self.known.update({number: loads[node.number] for number, node in kept.items() if node.number in loads})
         return self.plan
+
+    def calls_of_several(self, roots: Mapping[int, Sequence[Node]]) -> dict[int, list[Node]]:
+        """Return the calls of functions that several stages need, by the first of these."""
+        stages: dict[int, list[int]] = {}
+        calls: dict[int, Node] = {}
+        for top in sorted(roots):
+            for node in self.graph.cone(roots[top], _is_over_lanes):
+                if node.kind == "call" and LANES in node.axes:
+                    calls[node.number] = node
+                    stages.setdefault(node.number, []).append(top)
+        found: dict[int, list[Node]] = {}
+        for number, own in stages.items():
+            if len(own) > 1:
+                found.setdefault(own[0], []).append(calls[number])
+        return found
 
     def now(self, node: Node) -> Node:
         """Return a node with loads in the place of what earlier stages have reduced."""
@@ -174,9 +116,8 @@ class _Planner:
             return self.graph.solid(node)
         return self.graph.solid(self.graph.rebuild([node], lambda own, args: self.known.get(own.number))[node.number])
 
-    def stage(self, targets: list[Target]) -> Stage:
-        """Return the nests for some targets."""
-        shared: set[int] = set()
+    def stage(self, targets: list[Target], shared: set[int]) -> tuple[Stage, Mapping[int, Node]]:
+        """Return the nests for some targets, and the loads of what they leave; some nodes are shared anyway."""
         while True:
             users: dict[int, set[object]] = {}
             nodes: dict[int, Node] = {}
@@ -243,8 +184,8 @@ class _Planner:
             return False
         return math.prod([self.plan.lengths[axis] for axis in loops - node.axes]) >= _AGAIN
 
-    def nests(self, targets: list[Target], found: dict[int, Node]) -> Stage:
-        """Group cuts and targets, level by level."""
+    def nests(self, targets: list[Target], found: dict[int, Node]) -> tuple[Stage, Mapping[int, Node]]:
+        """Group cuts and targets, level by level; return loads of the cuts, too."""
         graph, stage = self.graph, Stage()
         made: dict[int, Node] = {}  # nodes with loads in the place of cuts, and the levels behind these
         levels: dict[int, int] = {}
@@ -290,7 +231,7 @@ class _Planner:
             (stage.chunked if key[1] else stage.before).append(groups[key])
         for nest in stage.chunked:
             self.keep_factors(nest)
-        return stage
+        return stage, {number: made[number] for number in found}
 
     def keep_factors(self, nest: Nest) -> None:
         """Let factors of sums stand in memory if their sums do not fit into registers, but some of them at once."""
@@ -300,6 +241,11 @@ class _Planner:
         if len(sums) > REGISTERS and alike:
             nest.factors, nest.room = factors, ("buf", len(self.plan.memory))
             self.plan.memory[nest.room] = len(factors) * self.row, "d"
+
+
+def _is_over_lanes(node: Node) -> bool:
+    """Whether a node is a reduction over lanes."""
+    return bool(node.kind == "red" and node.attr[1] == LANES)
 
 
 def plan_nests(

@@ -26,6 +26,7 @@ _SINGLE: Final = 4000  # elements of all values that are not along one long axis
 _AT_ONCE: Final = 1 << 16  # elements along all axes: below it, a value is no more than what is computed at once
 _LANES: Final = 8  # so long is an axis in vectors at least
 _BESIDE: Final = 16  # so long is it if its elements are neighbours in memory, rather than those of a longer one
+_WIDE: Final = 32  # so long is an axis that is reduced to several results, if vectors lie along it
 _SUMS: Final = 256  # and so many reductions along it
 
 Axes = tuple[int | None, ...]
@@ -170,7 +171,8 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
             rolled.sort(key=lambda root: (lengths[root] < _BESIDE, -beside[root]))
         elif most <= _AT_ONCE:
             many = [own for result, own in summed if math.prod(layouts[result].shape) > 1]
-            barred = {root for own in many for root in own} | {root for root in rolled if lengths[root] < _LANES}
+            barred = {root for own in many for root in own if lengths.get(root, 0) < _WIDE}
+            barred |= {root for root in rolled if lengths[root] < _LANES}
             rolled.sort(key=lambda root: 0 if root in barred else -beside[root])
     numbers = {root: axis for axis, root in enumerate(rolled)}
     axes: dict[int, Axes] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.graph import Graph
-from tapegrad.program.fuse.nests import LANES, Nest, NestPlan
+from tapegrad.program.fuse.nest_plan import LANES, Nest, NestPlan
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, cone
 
