@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.forward.joined import joined
 from tapegrad.kernels.structural import slice_step
 from tapegrad.ops.table.gateway import as_operand
@@ -145,6 +146,13 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Bound:
     return Bound(given, {"dim": place})
 
 
+def _stacked(tensors: Sequence[np.ndarray], axis: int, dtype: np.dtype) -> np.ndarray:
+    """Stack as NumPy does; rows in half the time, without a view of each."""
+    if axis or not tensors[0].ndim:
+        return np.stack(tensors, axis, dtype=dtype)
+    return np.concatenate(tensors, dtype=dtype).reshape(len(tensors), *tensors[0].shape)
+
+
 def _stack_step(plan: Plan, operand: int) -> Step:
     return slice_step(plan, operand, plan.attrs["dim"], operand)
 
@@ -169,7 +177,7 @@ def _check_stack(bound: Bound) -> None:
     vjp=(lambda ct, dim, number: xp.index_gather(ct, (), (*((None, None, None),) * dim, number)),),
     family="joining",
     linear=True,
-    prepare_forward=lambda layouts, attrs: _forward(np.stack, layouts, attrs["dim"], _stack_shape),
+    prepare_forward=lambda layouts, attrs: _forward(_stacked, layouts, attrs["dim"], _stack_shape),
     check=_check_stack,
     step=_stack_step,
     attrs=("dim",),
@@ -224,6 +232,8 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Bound:
 
 def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
     given = []
+    if not modes.mode.value and tensors.__class__ in (list, tuple) and all(own.__class__ is Tensor for own in tensors):
+        given, tensors = list(tensors), ()  # the rows of a batch, of which nothing has to be made
     for number, tensor in enumerate(tensors):
         if tensor is None:
             raise TypeError(f"expected Tensor as element {number} in argument 0, but got NoneType in {call}()")

@@ -121,7 +121,10 @@ def _write(
         check_exponent(array, value)
     before_write(target)
     try:
-        ufunc(array, value, out=array, casting=casting)
+        if casting == "same_kind":  # NumPy's default, which takes less time than the same word
+            ufunc(array, value, out=array)
+        else:
+            ufunc(array, value, out=array, casting=casting)
     except TypeError:
         versions.take_back(array)
         result = ufunc(array.dtype.type(1), np.asarray(value).dtype.type(1)).dtype
@@ -210,7 +213,7 @@ _rounded_quotient: Final = in_place(rounding.div, "div")
 
 def _scaled(operator: Callable[[Tensor, Any], Tensor], op: Op) -> Callable[..., Tensor]:
     def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-        if other.__class__ is Tensor and alpha.__class__ in (int, float):
+        if isinstance(other, Tensor) and alpha.__class__ in (int, float):
             layout, own = other._layout, self._layout
             if alpha == 1:
                 if layout.floating and own.floating:
@@ -239,14 +242,29 @@ def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     return _rounded_quotient(self, other, rounding_mode=rounding_mode)
 
 
+def _is_copied_at_once(target: Tensor, source: Tensor) -> bool:
+    """Copy what needs no conversion and no record, as states of modules do; return False if there is more to it."""
+    layout, other = target._layout, source._layout
+    if modes.mode.value & modes.INTERCEPTORS or layout.shape != other.shape or layout.dtype is not other.dtype:
+        return False
+    array = target._array()
+    check_distinct(array)
+    before_write(target)
+    array[...] = source._data
+    return True
+
+
 def copy_(self: Tensor, source: Any) -> Tensor:
     """Copy the elements of a tensor or array, broadcast to this one's shape; recorded where a gradient is wanted."""
     if plain_writes.copy(self, source):
         return self
-    if records(self, source):
+    recorded = records(self, source)
+    if recorded:
         check_leaf(self)
     if source is not self:
         shape = shape_of(source)
+        if not recorded and isinstance(source, Tensor) and _is_copied_at_once(self, source):
+            return self
         if len(shape) > len(self.shape):
             raise shape_error(self.shape, shape)
         if any(own not in (1, length) for own, length in zip(reversed(shape), reversed(self.shape), strict=False)):

@@ -185,6 +185,8 @@ class PlanCache(dict[Any, Plan]):
             if not values or values[0].__class__ not in (list, tuple):
                 return
             values = list(values[0])
+            if len(values) > LONGEST_KEY:
+                return
             key.words.append(len(values))
         fits = len(values) == len(operands) and all(map(key.add_operand, values, operands))
         if not fits or not all(map(key.add_argument, args[self.n_operands :])) or not key.add_keywords(kwargs):
