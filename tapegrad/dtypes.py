@@ -88,6 +88,8 @@ def set_default_dtype(dtype: DTypeLike) -> None:
     dtype = np.dtype(dtype)
     if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise TypeError(f"only floating-point types are supported as the default type, but got {dtype}")
+    if dtype == _default_dtype:
+        return  # what is known of operations stays
     _default_dtype = dtype
     for tell in on_change:
         tell()

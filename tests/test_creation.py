@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.ops.table.op import op_table
 
 try:
     import torch
@@ -159,6 +160,14 @@ def test_random() -> None:
 def test_errors(call: Callable[[], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_the_same_default_dtype_forgets_nothing() -> None:
+    """A program may set it before each of its parts."""
+    (tg.ones(3) * 2.0).sum()
+    known = len(op_table["mul"].plans)
+    tg.set_default_dtype(tg.get_default_dtype())
+    assert len(op_table["mul"].plans) == known > 0
 
 
 def test_a_new_default_dtype_holds_for_operations_done_before():
