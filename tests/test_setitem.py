@@ -235,3 +235,32 @@ def test_a_truth_value_as_index_chooses_all_or_nothing(key, expected):
     assert y.tolist() == expected
     y.sum().backward()
     assert x.grad.tolist() == [float(value != 5.0) for value in expected]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("value", [0, 2.5, 300, True, "row", "rows", "wrong"])
+def test_masks_of_rows(dtype: str, value: Any) -> None:
+    """Without history they are written at once, as NumPy does, and noted; with history, and by errors, as before."""
+    mask = tg.tensor([True, False, True, False])
+    x = tg.tensor(np.arange(12).reshape(4, 3) % 2).to(dtype)
+    rows = {"row": (3,), "rows": (2, 3), "wrong": (3, 3)}
+    given: Any = tg.ones(rows[value], dtype=dtype) if isinstance(value, str) else value
+    expected, version = x.numpy().copy(), x._version
+    if value == "wrong":
+        with pytest.raises(RuntimeError, match="shape mismatch"):
+            x[mask] = given
+        assert x._version == version
+        return
+    if value == 300 and dtype in ("int8", "uint8"):
+        with pytest.raises(RuntimeError, match="overflow"):
+            x[mask] = given
+        return
+    x[mask] = given
+    expected[mask.numpy()] = np.asarray(given).astype(dtype)
+    np.testing.assert_array_equal(x.numpy(), expected)
+    assert x._version == version + 1
+    z = tg.ones((4, 3), requires_grad=True)
+    y = z * 2
+    y[mask] = 0.0
+    y.sum().backward()
+    assert z.grad.tolist() == [[0.0] * 3, [2.0] * 3] * 2

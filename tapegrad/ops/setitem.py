@@ -36,7 +36,6 @@ from tapegrad.tensor import Tensor
 
 _plans = PlanCache()
 _SIMPLE: Final = frozenset({int, slice, type(None)})
-_NUMBERS: Final = frozenset({int, float})
 
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
@@ -96,31 +95,47 @@ def _wraps_around(value: Any, dtype: np.dtype) -> bool:
 
 
 def _set_new(self: Tensor, value: Any, key: Any) -> None:
-    if _plans.is_crowded() and _written_to_constant(self, value, key):
+    if _written_to_constant(self, value, key):
         return
     write_at_index(self, key, value, "x[index] = value")
 
 
 def _written_to_constant(self: Tensor, value: Any, key: Any) -> bool:
     """Write to a part of a tensor, all without history, and make no plan for that; False if there is more to it."""
-    data, dtype = value._data if value.__class__ is Tensor and value._node is None else value, self._layout.dtype
+    layout, is_constant = self._layout, value.__class__ is Tensor and value._node is None
     if (
         modes.mode.value & modes.INTERCEPTORS
         or self._node is not None
-        or self._layout.__class__ is not Layout
+        or layout.__class__ is not Layout
         or _has_base(self)
-        or (getattr(data, "dtype", None) is not dtype and not (data.__class__ in _NUMBERS and self._layout.floating))
-        or (index := simple_index(key)) is None
+        or not _is_of(value._data if is_constant else value, layout.dtype)
+        or (index := _index_without_plan(self, key)) is None
     ):
         return False
     array = self._array()
     check_distinct(array)
     try:
-        array[index] = data
+        array[index] = value._data if is_constant else value
     except (IndexError, ValueError):
         return False  # whose errors the general way words
     versions.note(array)
     return True
+
+
+def _is_of(value: Any, dtype: np.dtype) -> bool:
+    """Whether a value is of a dtype, or a number that this dtype holds as it is."""
+    kind = value.__class__
+    if kind is float or kind is int:
+        return dtype.kind == "f" or (kind is int and dtype.kind == "i" and -128 <= value < 128)
+    return getattr(value, "dtype", None) is dtype
+
+
+def _index_without_plan(self: Tensor, key: Any) -> Any:
+    """Return NumPy's index of a mask of rows, or of one place among very many; None of other keys."""
+    if key.__class__ is Tensor and key._layout.dtype == np.bool_:
+        ndim = key._layout.ndim
+        return key._data if 0 < ndim < self._layout.ndim and key.shape == self.shape[:ndim] else None
+    return simple_index(key) if _plans.is_crowded() else None
 
 
 _plans.connect("setitem", 2, _set_new, 1, TAKES_ARRAYS)
