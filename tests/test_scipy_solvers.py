@@ -640,3 +640,16 @@ def test_parameters_from_outside_may_require_grad(method):
     weight, bias = (own.detach().numpy() for own in layer.parameters())
     np.testing.assert_allclose(found.x, np.linalg.solve(weight, -bias), rtol=1e-2, atol=1e-2)
     assert all(own.grad is None for own in layer.parameters())
+
+
+def test_numbers_have_double_precision_whatever_the_default_dtype_is():
+    tg.set_default_dtype(tg.float32)
+    try:
+        value, error = tg.scipy.quad(lambda x: tg.exp(-x), 0.0, 2.0)
+        rated, _ = tg.scipy.quad(lambda x, rate: tg.exp(-x * rate), 0.0, 2.0, args=(0.1,))
+        found = tg.scipy.minimize(lambda x, goal: ((x - goal) ** 2).sum(), np.zeros(2), args=(0.1,))
+    finally:
+        tg.set_default_dtype(tg.float64)
+    np.testing.assert_allclose([value, rated], [1 - np.exp(-2.0), (1 - np.exp(-0.2)) / 0.1], rtol=1e-14)
+    assert error < 1e-12
+    np.testing.assert_allclose(found.x, 0.1, rtol=1e-12)

@@ -103,16 +103,17 @@ class _Integral:
 
     def computed(self, a: float, b: float, values: Sequence[Any], full_output: int = 0) -> tuple[Any, ...]:
         """Return what SciPy returns."""
-        arrays = [np.ascontiguousarray(own) if np.ndim(own) else float(own) for own in map(array_like, values)]
+        arrays = [np.ascontiguousarray(own) if np.ndim(own) else np.float64(own) for own in map(array_like, values)]
         inside = a if not math.isinf(a) else b if not math.isinf(b) else 0.0
         inside += 1.0 if math.isinf(b) and not math.isinf(a) else -1.0 if math.isinf(a) and not math.isinf(b) else 0.0
         if not math.isinf(a) and not math.isinf(b):
             inside = a + 0.5 * (b - a)
-        self.compiled(inside, *arrays)  # it is traced
+        self.compiled(np.float64(inside), *arrays)  # it is traced
         with low_level(self.compiled, arrays) as function:
             if function is not None:
                 return tuple(scipy.integrate.quad(function, a, b, (), full_output, **self.options))
-            return tuple(scipy.integrate.quad(self.compiled, a, b, tuple(arrays), full_output, **self.options))
+            in_python = lambda x, *rest: self.compiled(np.float64(x), *rest)  # noqa: E731
+            return tuple(scipy.integrate.quad(in_python, a, b, tuple(arrays), full_output, **self.options))
 
     def slope(self, place: int) -> _Integral:
         """Return the integral of the derivative with respect to a further argument, times weights of its elements.

@@ -82,7 +82,8 @@ def low_level(compiled: Any, values: Sequence[Any]) -> Iterator[scipy.LowLevelCa
         and code.scratch_bytes <= _SCRATCH
         and not program.run.checked.guards
         and len(layouts) == 1 + len(values)
-        and all(own.dtype == np.asarray(value).dtype for own, value in zip(layouts[1:], values, strict=True))
+        and all(own.dtype == np.asarray(value).dtype for own, value in zip(layouts, (0.0, *values), strict=True))
+        and [program.layouts[number].dtype for number in program.outputs] == [np.float64]
     )
     if not fits or not isinstance(code, Fused):
         yield None

@@ -47,6 +47,13 @@ class _Known:
         self.counts: dict[Any, int] = {}
 
 
+_DOUBLE: Final = {float: np.float64, complex: np.complex128}
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
 _recent: Final[Recent[_Known]] = Recent("scipy.problem: functions")
 
 
@@ -83,7 +90,8 @@ class Problem:
         leaves = flatten(self._others)
         arrays = [raw_data(own) if isinstance(own, Tensor) else own for own in leaves]
         places = [place for place, own in enumerate(arrays) if _is_floating(own)]
-        self.values = tuple([arrays[place] for place in places])
+        # SciPy's numbers have double precision, whatever the default dtype is.
+        self.values = tuple([_DOUBLE.get(type(arrays[place]), _as_is)(arrays[place]) for place in places])
         self.tensors = [leaves[place] for place in places]
         # The functions outlive the values.
         self._others = rebuild(self._others, [_VALUE if own in places else arrays[own] for own in range(len(arrays))])
