@@ -232,3 +232,10 @@ def test_one_probability():
     assert tg.bernoulli(tg.ones(3), 0.0).tolist() == [0, 0, 0]
     with pytest.raises(RuntimeError, match="Expected p_in >= 0"):
         tg.bernoulli(tg.ones(3), 1.5)
+
+
+def test_arrays_of_another_byte_order_are_operands():
+    x, data = tg.tensor([1.0, 2.0], requires_grad=True), np.array([3.0, 4.0], ">f8")
+    (x * data).sum().backward()
+    assert x.grad.tolist() == [3.0, 4.0]
+    assert (data @ x).item() == 11.0

@@ -66,7 +66,12 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
         check_dtype(value.dtype)
         return constant(value, layout_of(value))
     if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
-        check_dtype(value.dtype)
+        try:
+            check_dtype(value.dtype)
+        except TypeError:
+            if value.dtype.isnative:
+                raise
+            return as_operand(value.astype(value.dtype.newbyteorder("=")), call, name, position)
         data = np.asarray(value if value.flags.aligned else value.copy())
         return constant(data, layout_of(data))
     for kind, layout in ((bool, BOOL), (int, INTEGER), (float, FLOAT), (complex, COMPLEX)):
