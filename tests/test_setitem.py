@@ -264,3 +264,36 @@ def test_masks_of_rows(dtype: str, value: Any) -> None:
     y[mask] = 0.0
     y.sum().backward()
     assert z.grad.tolist() == [[0.0] * 3, [2.0] * 3] * 2
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+@pytest.mark.parametrize("value", [1, True, "tensor"])
+def test_writes_without_history_at_mixed_indices(dtype: str, value: Any) -> None:
+    """Masks, lists and integers beside arrays: to tensors, and to views, which show it; recorded ones keep a gradient."""
+    rows, columns = tg.tensor([True, False, True, False]), tg.tensor([False, True, True])
+    places = tg.tensor([0, 3])
+    keys = [(rows, 0), (slice(None), columns), (places, 1), ([0, 2], [1, 1]), (slice(None), [0, 2]), (rows, columns.any()),
+            (places, slice(1, None)), (Ellipsis, columns), (None, rows), 2, (slice(1, 3), -1)]  # fmt: skip
+    for key in keys:
+        whole = tg.tensor(np.arange(15).reshape(5, 3) % 2).to(dtype)
+        expected, version, view = whole.numpy().copy(), whole._version, whole[1:]
+        index = (
+            tuple(own.numpy() if isinstance(own, tg.Tensor) else own for own in key) if isinstance(key, tuple) else key
+        )
+        given = tg.ones((), dtype=dtype) if value == "tensor" else value
+        view[key] = given
+        expected[1:][index] = 1
+        np.testing.assert_array_equal(whole.numpy(), expected)
+        assert whole._version == version + 1
+    base = tg.ones((5, 3), requires_grad=True)
+    y = base * 2
+    part = y[1:]
+    part[rows, 0] = 0.0
+    y.sum().backward()
+    assert base.grad[:, 0].tolist() == [2.0, 0.0, 2.0, 0.0, 2.0]
+    with tg.no_grad():
+        part = base[1:]
+        part[rows, 0] = 5.0
+    assert base[:, 0].tolist() == [1.0, 5.0, 1.0, 5.0, 1.0]
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+        part[rows, 0] = 6.0

@@ -31,7 +31,7 @@ from tapegrad.recording.plan_cache import PlanCache, compiled
 from tapegrad.tape import versions
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf
 from tapegrad.tape.layout import Layout, layout_of
-from tapegrad.tape.views import base_of
+from tapegrad.tape.views import UNRECORDED, base_of
 from tapegrad.tensor import Tensor
 
 _plans = PlanCache()
@@ -70,7 +70,8 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         return
     if records(self) and isinstance(node, Leaf):
         raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
-    _set_new(self, value, key)
+    if not _written_to_constant(self, value, key, has_plan=False):
+        write_at_index(self, key, value, "x[index] = value")
 
 
 def _is_itself(self: Tensor, key: Any, value: Any) -> bool:
@@ -95,21 +96,25 @@ def _wraps_around(value: Any, dtype: np.dtype) -> bool:
 
 
 def _set_new(self: Tensor, value: Any, key: Any) -> None:
-    if _written_to_constant(self, value, key):
+    if _written_to_constant(self, value, key, has_plan=value.__class__ is not bool):
         return
     write_at_index(self, key, value, "x[index] = value")
 
 
-def _written_to_constant(self: Tensor, value: Any, key: Any) -> bool:
-    """Write to a part of a tensor, all without history, and make no plan for that; False if there is more to it."""
+def _written_to_constant(self: Tensor, value: Any, key: Any, *, has_plan: bool) -> bool:
+    """Write to a part of a tensor, all without history, and make no plan for that; False if there is more to it.
+
+    Where writes like this one may have a plan, it is for keys that compiled code does not find, or very many of them.
+    """
     layout, is_constant = self._layout, value.__class__ is Tensor and value._node is None
     if (
         modes.mode.value & modes.INTERCEPTORS
         or self._node is not None
         or layout.__class__ is not Layout
-        or _has_base(self)
+        or (_has_base(self) and self._base._node is not None)
+        or (_has_base(self) and (self._base is UNRECORDED[0] or hasattr(self, "_part_of")))
         or not _is_of(value._data if is_constant else value, layout.dtype)
-        or (index := _index_without_plan(self, key)) is None
+        or (index := _index_without_plan(self, key, has_plan)) is None
     ):
         return False
     array = self._array()
@@ -125,17 +130,37 @@ def _written_to_constant(self: Tensor, value: Any, key: Any) -> bool:
 def _is_of(value: Any, dtype: np.dtype) -> bool:
     """Whether a value is of a dtype, or a number that this dtype holds as it is."""
     kind = value.__class__
+    if kind is bool:
+        return dtype.kind in "bfi"
     if kind is float or kind is int:
         return dtype.kind == "f" or (kind is int and dtype.kind == "i" and -128 <= value < 128)
     return getattr(value, "dtype", None) is dtype
 
 
-def _index_without_plan(self: Tensor, key: Any) -> Any:
-    """Return NumPy's index of a mask of rows, or of one place among very many; None of other keys."""
-    if key.__class__ is Tensor and key._layout.dtype == np.bool_:
-        ndim = key._layout.ndim
-        return key._data if 0 < ndim < self._layout.ndim and key.shape == self.shape[:ndim] else None
-    return simple_index(key) if _plans.is_crowded() else None
+def _index_without_plan(self: Tensor, key: Any, has_plan: bool) -> Any:
+    """Return NumPy's index for `_written_to_constant`; None of keys that it leaves to others."""
+    index = simple_index(key)
+    if index is not None:
+        return index if not has_plan or _plans.is_crowded() else None
+    items = []
+    mixed = not has_plan
+    for item in key if key.__class__ is tuple else (key,):
+        kind = item.__class__
+        if kind is Tensor and item._layout.ndim:
+            is_mask = item._layout.dtype == np.bool_
+            if not is_mask and item._layout.dtype != np.int64:
+                return None
+            mixed |= is_mask and (not has_plan or item._layout.ndim < self._layout.ndim)  # others are `mask_put_op`'s
+            items.append(item._data)
+        elif kind is list and all(own.__class__ is int for own in item) and item:
+            mixed = True
+            items.append(item)
+        elif simple_index(item) is not None:
+            mixed |= kind is int
+            items.append(item)
+        else:
+            return None
+    return tuple(items) if mixed else None
 
 
 _plans.connect("setitem", 2, _set_new, 1, TAKES_ARRAYS)
