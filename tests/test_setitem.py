@@ -269,11 +269,13 @@ def test_masks_of_rows(dtype: str, value: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
 @pytest.mark.parametrize("value", [1, True, "tensor"])
 def test_writes_without_history_at_mixed_indices(dtype: str, value: Any) -> None:
-    """Masks, lists and integers beside arrays: to tensors, and to views, which show it; recorded ones keep a gradient."""
+    """Masks, lists and integers beside arrays, written to a view: its base shows them; others stay recorded."""
     rows, columns = tg.tensor([True, False, True, False]), tg.tensor([False, True, True])
     places = tg.tensor([0, 3])
-    keys = [(rows, 0), (slice(None), columns), (places, 1), ([0, 2], [1, 1]), (slice(None), [0, 2]), (rows, columns.any()),
-            (places, slice(1, None)), (Ellipsis, columns), (None, rows), 2, (slice(1, 3), -1)]  # fmt: skip
+    keys = [
+        (rows, 0), (slice(None), columns), (places, 1), ([0, 2], [1, 1]), (slice(None), [0, 2]), (rows, columns.any()),
+        (places, slice(1, None)), (Ellipsis, columns), (None, rows), 2, (slice(1, 3), -1),
+    ]  # fmt: skip
     for key in keys:
         whole = tg.tensor(np.arange(15).reshape(5, 3) % 2).to(dtype)
         expected, version, view = whole.numpy().copy(), whole._version, whole[1:]
