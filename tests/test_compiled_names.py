@@ -490,3 +490,15 @@ def test_caches_of_pythons_own_functions_are_not_looked_at() -> None:
         np.testing.assert_array_equal(compiled(TWO, "times2.5"), TWO * 2.5)
         re.compile(f"{number}+")
     assert len(compiled.programs) == 1
+
+
+def test_objects_that_are_handed_on_are_compared() -> None:
+    options = Box(scale=2.0)
+
+    def scaled(own: Any, x: Any) -> Any:
+        return x * own.scale
+
+    compiled = tg.compile(lambda x: scaled(options, x))
+    for factor in (2.0, 3.0):
+        options.scale = factor
+        np.testing.assert_array_equal(compiled(TWO), factor * TWO)

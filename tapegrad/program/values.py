@@ -54,10 +54,11 @@ class Values:
         self._left: list[tuple[Any, frozenset[str]]] = [(function, frozenset())]  # with the names of attributes in code
         self._look()
         objects, count = [own for own in arguments if not isinstance(own, (*PLAIN, types.NoneType, type))], -1
-        while objects and count < len(self._functions):  # which their methods call, too
+        while count < len(self._functions):  # each may get each object, and the methods of these name more
             count = len(self._functions)
             words = frozenset(word for own in self._functions for word in words_in(own))
-            self._left += [(own, words) for own in objects]
+            found = [own for own in self._known.values() if _has_attributes(own)]
+            self._left += [(own, words) for own in {id(own): own for own in (*objects, *found)}.values()]
             self._look()
 
     def _look(self) -> None:
@@ -194,6 +195,10 @@ def _loaded_in(functions: Sequence[types.FunctionType]) -> set[Any]:
         own for code in codes for own in dis.get_instructions(code) if not own.opname.startswith(("STORE", "DELETE"))
     ]
     return {own.argval for own in taken if isinstance(own.argval, str)}
+
+
+def _has_attributes(value: Any) -> bool:
+    return not isinstance(value, (dict, list, tuple, type, types.ModuleType, types.MethodType, types.FunctionType))
 
 
 def _slots_of(kind: type) -> Sequence[str]:
