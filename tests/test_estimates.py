@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad import func
 from tapegrad.ops.table.op import op_table
 from tapegrad.program import fuse as fusing
 from tapegrad.program.fuse import Refused, fuse
@@ -87,3 +88,13 @@ def test_the_same_choice_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused, match="a test"):
         fuse(program)
     assert len(tried) == len(set(tried))
+
+
+def test_many_calls_of_functions_are_loops_and_no_straight_code() -> None:
+    """Each of them would take LLVM 2 ms."""
+    compiled = tg.compile(func.value_and_grad(lambda x, y: tg.outer(x, y).sin().sum(), argnums=(0, 1)))
+    x, y = np.linspace(-1, 1, 30), np.linspace(0, 2, 30)
+    value, (slope, _) = compiled(x, y)
+    np.testing.assert_allclose(np.asarray(value), np.sin(np.outer(x, y)).sum(), atol=1e-12)
+    np.testing.assert_allclose(np.asarray(slope), np.cos(np.outer(x, y)) @ y, atol=1e-12)
+    assert compiled.source().count("sin(") == 1

@@ -14,7 +14,13 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.emit import Emitter, module_text
-from tapegrad.program.fuse.estimates import fewest_scalars, loaded_scalars, products_of_convolutions, unrolled_scalars
+from tapegrad.program.fuse.estimates import (
+    fewest_scalars,
+    loaded_scalars,
+    products_of_convolutions,
+    unrolled_calls,
+    unrolled_scalars,
+)
 from tapegrad.program.fuse.flat import Flat, batches_alone, flat, note_too_long
 from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
@@ -39,6 +45,7 @@ _ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500), (8, 1500))
 _ROLES_OF_BATCHES: Final = (*_ROLES, (64, 6000))  # else items are computed one by one
 _NODES: Final = 100_000  # scalars while lowering
 LIMIT: Final = 20_000  # in code
+_CALLS: Final = 700  # of functions in straight code, each of which takes LLVM a millisecond or two
 _FEW: Final = 96  # in code, up to which it is compiled in no time
 _SHARED: Final = 4096  # elements along an axis from which on threads may share them: nests have no blocks
 _CACHE: Final = 1 << 20  # bytes between nests of a batch, from which on items are computed one by one
@@ -129,7 +136,9 @@ def fuse(
     if (count := products_of_convolutions(flattened.program, _ROLES[0][0])) > LIMIT:
         raise Refused(f"a convolution adds up {count} products")
     choices: Sequence[tuple[int, int]] = _ROLES_OF_BATCHES if flattened.sizes else _ROLES
-    if unrolled_scalars(flattened.program, _ROLES[0][0]) > (_FEW if in_brief else LIMIT):
+    long = _ROLES[0][0]
+    is_long = unrolled_scalars(flattened.program, long) > (_FEW if in_brief else LIMIT)
+    if is_long or unrolled_calls(flattened.program, long) > _CALLS:
         choices = sorted(choices, key=lambda choice: unrolled_scalars(flattened.program, choice[0]))
     positions = moves(flattened.program)
     for long, enough in choices:

@@ -11,12 +11,26 @@ import numpy as np
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE
 from tapegrad.program.program import Entry, Program
 
-__all__ = ["SPARSE", "fewest_scalars", "loaded_scalars", "products_of_convolutions", "unrolled_scalars"]
+__all__ = [
+    "SPARSE",
+    "fewest_scalars",
+    "loaded_scalars",
+    "products_of_convolutions",
+    "unrolled_calls",
+    "unrolled_scalars",
+]
 
 #: Kinds of ops whose zeros are terms that nothing was added to.
 SPARSE: Final = frozenset(("index_scatter_add", "strided_put", "strided_sum", "scatter_add", "diag_embed", "put_along"))
 _SUMS: Final = frozenset(("index_scatter_add", "scatter_add", "diag_embed"))  # of which no element overwrites another
-_ALL_ELEMENTS: Final = frozenset(("unary", "binary", "elementwise", "reduction"))
+_ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
+_ALL_ELEMENTS: Final = _ELEMENTWISE | {"reduction"}
+_INSTRUCTIONS: Final = frozenset((
+    "abs", "add", "affine", "ceil", "clamp", "copysign", "div", "eq", "floor", "fmax", "fmin", "ge", "gt",
+    "hardtanh", "huber_loss", "l1_loss", "le", "leaky_relu", "lerp", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "lt", "maximum", "minimum", "mul", "ne", "neg", "pow", "relu", "rsqrt", "sign", "sqrt", "sub",
+    "threshold", "trunc", "where",
+))  # fmt: skip
 _CONVOLUTIONS: Final = frozenset(("conv2d", "conv2d_biased", "conv2d_transposed", "conv2d_kernels"))
 _CHOOSING: Final = frozenset(("where", "pow"))  # a constant may say that elements are not needed
 
@@ -27,6 +41,15 @@ def unrolled_scalars(program: Program, long: int) -> int:
         math.prod([length for length in program.layouts[number].shape if length <= long])
         for entry in program.entries
         for number in entry.results
+    )
+
+
+def unrolled_calls(program: Program, long: int) -> int:
+    """Return about how many of these scalars are computed by functions, each of them a part of straight code."""
+    return sum(
+        math.prod([length for length in program.layouts[entry.results[0]].shape if length <= long])
+        for entry in program.entries
+        if (entry.op.family in _ELEMENTWISE and entry.op.name not in _INSTRUCTIONS) or entry.op.family == "along"
     )
 
 
