@@ -21,14 +21,15 @@ _MUCH: Final = 1 << 12  # nodes times turns of a reduction, from which on it is 
 def has_twins(graph: Graph, roots: Iterable[Node], lengths: Mapping[int, int]) -> bool:
     """Whether two long reductions are the same but for their axes."""
     kinds: dict[Hashable, int] = {}  # numbers of what is the same but for axes
+    known: dict[int, dict[int, int]] = {}  # these, by the axis that is reduced and the number of the node
     of_reds: dict[int, int] = {}
     met: set[int] = set()
     for red in graph.cone(roots):
         if red.kind != "red":
             continue
         how, axis, *bounds = red.attr
-        body = graph.cone(red.args, lambda node: node.kind == "red")
-        own: dict[int, int] = {}
+        own = known.setdefault(axis, {})
+        body = _new(graph, red, own)
         for node in body:
             own[node.number] = kinds.setdefault(_kind_of(node, axis, own, of_reds, lengths), len(kinds))
         kind = kinds.setdefault(("of", how, *bounds, lengths[axis], own[red.args[0].number]), len(kinds))
@@ -37,6 +38,12 @@ def has_twins(graph: Graph, roots: Iterable[Node], lengths: Mapping[int, int]) -
             return True
         met.add(kind)
     return False
+
+
+def _new(graph: Graph, red: Node, own: Mapping[int, int]) -> list[Node]:
+    """Return the nodes that a reduction adds up, down to other reductions, which have no numbers yet."""
+    found = graph.cone(red.args, lambda node: node.kind == "red" or node.number in own)
+    return [node for node in found if node.number not in own]
 
 
 def _kind_of(
