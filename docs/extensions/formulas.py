@@ -261,6 +261,8 @@ class _Reader:
             raise NoFormulaError
         if name == "where":
             return self._where(*node.args)
+        if name == "flat_by":  # says something about the graph, and nothing about the value
+            return self.read(node.args[0])
         return self._function(name, [self._within(one) for one in node.args])
 
     def _function(self, name: str, arguments: list[Tex]) -> Tex:

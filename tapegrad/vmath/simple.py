@@ -38,7 +38,7 @@ def conj(x: Scalar) -> Scalar:
 
 
 def flat_by(ct: Scalar, x: Scalar) -> Scalar:
-    """Return the cotangent: see `tapegrad.ops.arithmetic`."""
+    """Return the cotangent: see `tapegrad.ops.piecewise`."""
     return ct
 
 
