@@ -23,7 +23,7 @@ __all__ = ["TURNS", "module_text"]
 _SHORT: Final = 3  # segments that are not worth a loop
 TURNS: Final = 32  # in whose sums of float32 numbers rounding does not show
 _START: Final = {"sum": -0.0, "prod": 1.0}
-_MOST_INLINED: Final = 1000  # calls of functions of vmath: as parts of straight code, each takes LLVM 2 ms and more
+_MOST_INLINED: Final = 200  # calls of functions of vmath: as parts of straight code, each takes LLVM 2 to 10 ms
 
 
 class Emitter(Turns):
