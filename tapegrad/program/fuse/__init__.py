@@ -153,7 +153,14 @@ def fuse(
                 if choice in reasons:
                     continue
                 _refuse_long(flattened.program, long, positions, scalars)
-            return _fused(flattened, long, roles, width, in_threads, scalars)
+            try:
+                return _fused(flattened, long, roles, width, in_threads, scalars)
+            except TooLongError:
+                raise
+            except Refused:
+                if roles is None or roles.single or not roles.else_single or flattened.sizes:
+                    raise
+                return _fused(flattened, long, None, width, in_threads, scalars)
         except TooLongError:
             if len(program.entries) == 1:
                 note_too_long(program)

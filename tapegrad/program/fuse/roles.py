@@ -22,7 +22,8 @@ from tapegrad.program.program import Entry, Program
 __all__ = ["Roles", "roles_of"]
 
 
-_SINGLE: Final = 4000  # elements of all values that are not along one long axis: below it, the rest is scalars
+_SINGLE: Final = 1000  # elements of all values that are not along one long axis: below it, the rest is scalars,
+_ELSE_SINGLE: Final = 4000  # and below this, if nests do not fit
 _AT_ONCE: Final = 1 << 16  # elements along all axes: below it, a value is no more than what is computed at once
 _LANES: Final = 8  # so long is an axis in vectors at least
 _BESIDE: Final = 16  # so long is it if its elements are neighbours in memory, rather than those of a longer one
@@ -48,12 +49,16 @@ class Roles:
         Whether no more than one dimension of a value is long, and what else there is is not too much for scalars.
     alone : bool
         Whether there is one axis.
+    else_single : bool
+        Whether one axis would do if nests of loops over several do not.
     """
 
     def __init__(
-        self, axes: dict[int, Axes], of_batches: dict[int, Axes], lengths: dict[int, int], single: bool, alone: bool
-    ) -> None:
-        self.axes, self.of_batches, self.lengths, self.single, self.alone = axes, of_batches, lengths, single, alone
+        self, axes: dict[int, Axes], of_batches: dict[int, Axes], lengths: dict[int, int], single: bool, alone: bool,
+        else_single: bool,
+    ) -> None:  # fmt: skip
+        self.axes, self.of_batches, self.lengths = axes, of_batches, lengths
+        self.single, self.alone, self.else_single = single, alone, else_single
 
 
 class _Classes:
@@ -136,9 +141,10 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
     longs = set(rolled)
     summed = [(entry.results[0], _summed(classes, program, entry)) for entry in program.entries]
     sums = sum(unrolled(dims_of(result), longs) for result, own in summed if own & longs)
-    single = (
+    count = scalars(rolled)
+    else_single = (
         sums <= _SUMS
-        and scalars(rolled) <= _SINGLE
+        and count <= _ELSE_SINGLE
         and all(
             sum(classes.find((number, place)) in longs for place in range(layout.ndim))
             + len(flat.batches.get(number, ()))
@@ -146,6 +152,7 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
             for number, layout in enumerate(layouts)
         )
     )
+    single = else_single and count <= _SINGLE
     if len(rolled) > 1 and any(lengths[root] <= long for root in batches):
         single = False  # a batch is an axis though others of its length are none
     if rolled and not single:
@@ -192,7 +199,7 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
         axes[number], of_batches[number] = tuple(found[len(own) :]), tuple(found[: len(own)])
     spans = {axis: lengths[root] for root, axis in numbers.items()}
     spans.update({len(numbers) + axis: length for axis, length in list(spans.items())})
-    return Roles(axes, of_batches, spans, single, len(numbers) == 1)
+    return Roles(axes, of_batches, spans, single, len(numbers) == 1, else_single)
 
 
 def _add_axes(
