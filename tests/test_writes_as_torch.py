@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -149,3 +150,42 @@ def test_a_refused_write_changes_nothing():
                 change(target)
     assert x._version == 0
     assert x.tolist() == leaf(tg, 4, 3).tolist()
+
+
+FILLS = {
+    "rows": lambda m, y: y.index_fill_(0, m.tensor([-1, 0]), 2),
+    "columns of a transposed matrix": lambda m, y: y.T.index_fill_(-1, m.tensor([1, 1]), 2.5),
+    "no rows": lambda m, y: y.index_fill_(0, m.tensor([], dtype=m.int64), 2.0),
+    "a part": lambda m, y: y[1:].fill_diagonal_(2.0),
+    "a leaf": lambda m, y: y.requires_grad_().index_fill_(0, m.tensor([0]), 2.0),
+    "the diagonal of a leaf": lambda m, y: y.requires_grad_().fill_diagonal_(2.0),
+}
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_fills_without_a_record(name):
+    def program(m):
+        y = leaf(m, 3, 4, wanted=False)
+        FILLS[name](m, y)
+        return y.tolist(), y._version
+
+    assert outcome(program, tg) == outcome(program, torch)
+
+
+def test_a_fill_that_is_refused_writes_nothing():
+    y = tg.zeros(3)
+    with pytest.raises(IndexError):
+        y.index_fill_(0, tg.tensor([0, 9]), 2.0)
+    assert (y.tolist(), y._version) == ([0.0] * 3, 0)
+
+
+@pytest.mark.parametrize("fill", [lambda y, i: y.index_fill_(0, i, 1.0), lambda y, i: y.fill_diagonal_(1.0)])
+def test_fills_without_a_record_take_few_calls(fill):
+    y, index, calls = tg.zeros(9, 9), tg.tensor([1, 2]), []
+    fill(y, index)
+    sys.setprofile(lambda frame, event, value: calls.append(frame) if event == "call" else None)
+    try:
+        fill(y, index)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 25

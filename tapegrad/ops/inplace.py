@@ -27,6 +27,7 @@ from tapegrad.ops.table.write_checks import (
     check_distinct,
     check_leaf,
     follower,
+    plain_memory,
     records,
     shape_error,
     wrapped,
@@ -171,7 +172,30 @@ def _fill_at_mask(self: Tensor, mask: Any = None, value: Any = None) -> bool:
     return True
 
 
-_OWN_WAYS: Final = {"masked_fill": _fill_at_mask}
+def _fill_slices(self: Tensor, *args: Any, **kwargs: Any) -> bool:
+    """Fill slices with a number if that is not recorded; return False if that is something else."""
+    if kwargs or len(args) != 3:  # names may be NumPy's
+        return False
+    dim, index, value = args
+    if value.__class__ not in (int, float) or dim.__class__ is not int or index.__class__ is not Tensor:
+        return False
+    count = len(self._layout.shape)
+    if index._layout.dtype.kind != "i" or len(index._layout.shape) != 1 or not -count <= dim < count:
+        return False
+    array = plain_memory(self, value)
+    if array is None:
+        return False
+    indices = index._array()
+    before_write(self)
+    try:
+        array[(slice(None),) * (dim % count) + (indices,)] = value
+    except IndexError:  # the general way has the words
+        versions.take_back(array)
+        return False
+    return True
+
+
+_OWN_WAYS: Final[dict[str, Callable[..., bool]]] = {"masked_fill": _fill_at_mask, "index_fill": _fill_slices}
 
 
 def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., Tensor]:
@@ -273,19 +297,10 @@ def copy_(self: Tensor, source: Any) -> Tensor:
     return self
 
 
-_SMALL: Final = 1e4  # any floating dtype has numbers up to this one
-
-
 def _fill(target: Tensor, value: float) -> bool:
     """Fill a tensor with a small number if that is not recorded; return False if that is something else."""
-    if modes.mode.value & modes.INTERCEPTORS:  # a trace would take it for a look at the numbers
-        return False
-    array, layout = target._data, target._layout
-    if not layout.contiguous or layout.dtype.kind != "f" or not -_SMALL < value < _SMALL:
-        return False
-    if array.__class__ is not np.ndarray or not array.flags.writeable:
-        return False
-    if records(target):
+    array = plain_memory(target, value)
+    if array is None:
         return False
     before_write(target)
     array.fill(value)

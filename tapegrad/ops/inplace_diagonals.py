@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.history import before_write
 from tapegrad.ops.index_dim import one_number
 from tapegrad.ops.setitem import setitem
 from tapegrad.ops.table.public import public
+from tapegrad.ops.table.write_checks import plain_memory
 from tapegrad.tensor import Tensor
 
 
@@ -55,6 +57,12 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     tensor([[5., 0., 0.],
             [0., 5., 0.]])
     """
+    if self._layout.shape[1:] and fill_value.__class__ in (int, float):
+        array = plain_memory(self, fill_value)
+        if array is not None and (array.ndim == 2 or len(set(array.shape)) == 1):
+            before_write(self)
+            np.fill_diagonal(array, fill_value, wrap)
+            return self
     try:
         places = on_diagonal(self, wrap)
     except ValueError:

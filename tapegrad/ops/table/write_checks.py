@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,6 +30,21 @@ def records(target: Tensor, *others: Any) -> bool:
                 raise errors.part_written(*target._part_of)
             return True
     return False
+
+
+_SMALL: Final = 1e4  # any floating dtype has numbers up to this one
+
+
+def plain_memory(target: Tensor, value: float) -> np.ndarray | None:
+    """Return the array that a small number can be written to with no record; None if there is more to it."""
+    if modes.mode.value & modes.INTERCEPTORS:  # a trace would take it for a look at the numbers
+        return None
+    array, layout = target._data, target._layout
+    if not layout.contiguous or layout.dtype.kind != "f" or not -_SMALL < value < _SMALL:
+        return None
+    if array.__class__ is not np.ndarray or not array.flags.writeable or records(target):
+        return None
+    return array
 
 
 def follower(*values: Any) -> Any:
