@@ -113,6 +113,7 @@ def _written_to_constant(self: Tensor, value: Any, key: Any, *, has_plan: bool) 
         or layout.__class__ is not Layout
         or (_has_base(self) and self._base._node is not None)
         or (_has_base(self) and (self._base is UNRECORDED[0] or hasattr(self, "_part_of")))
+        or (not is_constant and isinstance(value, Tensor))
         or not _is_of(value._data if is_constant else value, layout.dtype)
         or (index := _index_without_plan(self, key, has_plan)) is None
     ):

@@ -153,14 +153,7 @@ def fuse(
                 if choice in reasons:
                     continue
                 _refuse_long(flattened.program, long, positions, scalars)
-            try:
-                return _fused(flattened, long, roles, width, in_threads, scalars)
-            except TooLongError:
-                raise
-            except Refused:
-                if roles is None or roles.single or not roles.else_single or flattened.sizes:
-                    raise
-                return _fused(flattened, long, None, width, in_threads, scalars)
+            return _along_axes(flattened, long, roles, width, in_threads, scalars)
         except TooLongError:
             if len(program.entries) == 1:
                 note_too_long(program)
@@ -179,6 +172,20 @@ def _refuse_long(program: Program, long: int, positions: Callable[[Entry], np.nd
         raise Refused(f"the program has more than {_NODES} scalars")
     if (fewest := fewest_scalars(program, long, positions)) > most:
         raise Refused(f"straight code would have {fewest} scalars")
+
+
+def _along_axes(
+    flattened: Flat, long: int, roles: Roles | None, width: int | None, in_threads: bool, most: int
+) -> Fused:  # fmt: skip
+    """Return a program as machine code; along one axis, if that will do, where loops over several do not fit."""
+    try:
+        return _fused(flattened, long, roles, width, in_threads, most)
+    except TooLongError:
+        raise
+    except Refused:
+        if roles is None or roles.single or not roles.else_single or flattened.sizes:
+            raise
+        return _fused(flattened, long, None, width, in_threads, most)
 
 
 def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, in_threads: bool, most: int) -> Fused:
