@@ -10,7 +10,7 @@ from tapegrad.compiler import cpu
 from tapegrad.compiler.intrinsics import VECTORISABLE
 from tapegrad.compiler.object_files import undefined_symbols
 
-__all__ = ["ALLOWED", "JitError", "assemble", "marked", "target_machine"]
+__all__ = ["ALLOWED", "FEW_PASSES", "JitError", "assemble", "improve_functions", "inline", "marked", "target_machine"]
 
 RAISED: Final = "tapegrad_raised"  # what code calls where a Python exception would be raised
 
@@ -35,8 +35,8 @@ def marked(ir: str, attribute: Callable[[str], str | None]) -> str:
     return _DEFINED.sub(lambda found: f"{found[0]} {attribute(found[1].strip(chr(34))) or ''}".rstrip(), ir)
 
 
-# Names of passes, as llvmlite has them.
-_BEFORE_INLINING: Final = ("sroa", "instruction_combine", "simplify_cfg")
+# Names of passes, as llvmlite has them; the first are those that pay in any code.
+FEW_PASSES: Final = ("sroa", "instruction_combine", "simplify_cfg")
 _BEHIND_INLINING: Final = (
     "sroa", "loop_simplify", "lcssa", "loop_rotate", "simplify_cfg", "new_gvn", "instruction_combine",
     "jump_threading", "dead_store_elimination", "simplify_cfg", "instruction_combine", "simplify_cfg",
@@ -112,7 +112,7 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
         options.loop_interleaving = False
     passes = llvm.create_pass_builder(machine, options)
     if walks:
-        improve_functions(module, passes, _BEFORE_INLINING)
+        improve_functions(module, passes, FEW_PASSES)
         inline(module, passes)
         improve_functions(module, passes, _BEHIND_INLINING)
     else:

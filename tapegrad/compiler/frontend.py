@@ -227,8 +227,7 @@ def _tree(function: types.FunctionType) -> Any:
     """Return the syntax tree of a function; raise if its file has changed since the function was made."""
     code = function.__code__
     try:
-        source = "".join(linecache.getlines(code.co_filename, function.__globals__))
-        by_name = _functions(code.co_filename, source, code.co_name == "<lambda>")
+        by_name = _functions(code.co_filename, "".join(linecache.getlines(code.co_filename, function.__globals__)))
     except (SyntaxError, ValueError):
         raise NotCompilableError(f"{code.co_filename} cannot be read") from None
     for tree, compiled in by_name.get((code.co_firstlineno, code.co_name), ()):
@@ -238,14 +237,11 @@ def _tree(function: types.FunctionType) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _functions(path: str, source: str, has_lambdas: bool) -> Mapping[tuple[int, str], list[tuple[Any, types.CodeType]]]:
-    """Return the syntax trees and the code objects of the functions of a file, by first line and name.
-
-    Lambdas stand in expressions, and to look through all of these takes the longest.
-    """
+def _functions(path: str, source: str) -> Mapping[tuple[int, str], list[tuple[Any, types.CodeType]]]:
+    """Return the syntax trees and the code objects of the functions of a file, by first line and name."""
     tree = ast.parse(source, path)
     trees: dict[tuple[int, str], list[Any]] = {}
-    for node in ast.walk(tree) if has_lambdas else _statements(tree):
+    for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             first = min([node.lineno, *[own.lineno for own in getattr(node, "decorator_list", ())]])
             trees.setdefault((first, getattr(node, "name", "<lambda>")), []).append(node)
@@ -256,19 +252,6 @@ def _functions(path: str, source: str, has_lambdas: bool) -> Mapping[tuple[int, 
         if around:  # of nested lambdas, the innermost
             found.setdefault(key, []).append((min(around, key=_extent), code))
     return found
-
-
-def _statements(tree: Any) -> Iterator[Any]:
-    """Yield the statements of a file, those in others too."""
-    waiting = [tree]
-    for node in waiting:
-        yield node
-        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting += [
-                own
-                for own in getattr(node, field, ())
-                if isinstance(own, (ast.stmt, ast.excepthandler, ast.match_case))
-            ]
 
 
 def _lies_within(code: types.CodeType, node: Any) -> bool:

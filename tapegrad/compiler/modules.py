@@ -10,7 +10,7 @@ from typing import Final
 
 import llvmlite.binding as llvm
 
-from tapegrad.compiler.assembly import ALLOWED, JitError, improve_functions, inline, target_machine
+from tapegrad.compiler.assembly import ALLOWED, FEW_PASSES, JitError, improve_functions, inline, target_machine
 from tapegrad.compiler.object_files import undefined_symbols
 
 __all__ = ["assemble_module"]
@@ -71,7 +71,7 @@ def assemble_module(ir: str, symbol: str, imports: frozenset[str] = frozenset(),
         passes.getModulePassManager().run(module, passes)
     else:
         inline(module, passes)
-        improve_functions(module, passes, ("sroa", "instruction_combine", "simplify_cfg"))
+        improve_functions(module, passes, FEW_PASSES)
     code: bytes = machine.emit_object(module)
     foreign = sorted(undefined_symbols(code) - ALLOWED - imports)
     if foreign:

@@ -88,8 +88,8 @@ def _op(
 
 def _in_class(values: Any, index_arrays: tuple[np.ndarray, ...], classes: int) -> Any:
     """Return a row for each value: it stands where the class is, beside zeros."""
-    own = xp.unsqueeze(as_integers(index_arrays[0]), 1)
-    return xp.where(own == np.arange(classes), xp.unsqueeze(values, 1), 0.0)
+    targets = xp.unsqueeze(as_integers(index_arrays[0]), 1)
+    return xp.where(targets == np.arange(classes), xp.unsqueeze(values, 1), 0.0)
 
 
 def _class_nll_rule(ct: Any, index_arrays: tuple[np.ndarray, ...], x_shape: tuple[int, ...]) -> Any:

@@ -104,11 +104,11 @@ class _Planner:
                 if node.kind == "call" and LANES in node.axes:
                     calls[node.number] = node
                     stages.setdefault(node.number, []).append(top)
-        found: dict[int, list[Node]] = {}
-        for number, own in stages.items():
-            if len(own) > 1:
-                found.setdefault(own[0], []).append(calls[number])
-        return found
+        by_first: dict[int, list[Node]] = {}
+        for number, (first, *later) in stages.items():
+            if later:
+                by_first.setdefault(first, []).append(calls[number])
+        return by_first
 
     def now(self, node: Node) -> Node:
         """Return a node with loads in the place of what earlier stages have reduced."""

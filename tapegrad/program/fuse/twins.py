@@ -42,8 +42,8 @@ def has_twins(graph: Graph, roots: Iterable[Node], lengths: Mapping[int, int]) -
 
 def _new(graph: Graph, red: Node, own: Mapping[int, int]) -> list[Node]:
     """Return the nodes that a reduction adds up, down to other reductions, which have no numbers yet."""
-    found = graph.cone(red.args, lambda node: node.kind == "red" or node.number in own)
-    return [node for node in found if node.number not in own]
+    below = graph.cone(red.args, lambda node: node.kind == "red" or node.number in own)
+    return [node for node in below if node.number not in own]
 
 
 def _kind_of(
