@@ -251,7 +251,7 @@ def holdings():
     pages = kinds.count(entries.Page)
     return {
         "pages": pages, "leaves": kinds.count(entries.Leaf), "plans": len(plan.alive()),
-        "sizes": len(steps.size_classes), "writes": len(versions._storages), "to empty": len(sweep._to_empty),
+        "sizes": len(steps.size_classes), "writes": len(versions.storages), "to empty": len(sweep._to_empty),
         "workspaces": len(sweep._idle), "pool": len(entries._pool) + pages,
     }  # fmt: skip
 

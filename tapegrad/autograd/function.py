@@ -44,7 +44,7 @@ class BackwardCFunction(Node, FunctionCtx):
     """
 
     _forward_cls: ClassVar[type[Function]]
-    _written: tuple[int, int]  # `versions.last` when the call was recorded, if tensors were saved
+    _written: int  # `versions.clock` when the call was recorded, if tensors were saved
 
     @classmethod
     def of(cls, node: TapeNode) -> BackwardCFunction:
@@ -73,7 +73,7 @@ class BackwardCFunction(Node, FunctionCtx):
         if is_freed(node):
             raise errors.second_backward(describe(node[SLOT]))
         saved: tuple[Any, ...] = self.__dict__.get("_saved", ())
-        if saved and versions.last is not self._written:
+        if saved and versions.clock[0] != self._written:
             for value in saved:
                 self._check(value, node)
         for value in saved:

@@ -26,7 +26,7 @@ from tapegrad.autograd.function_objects import (
 )
 from tapegrad.compiler.intrinsics import stack
 from tapegrad.modes import WRITES_NOTED
-from tapegrad.recording.native import C_INT, clear_error, decref, incref, load, new_object, vectorcall
+from tapegrad.recording.native import C_INT, clear_error, decref, incref, load, new_integer, new_object, vectorcall
 from tapegrad.recording.objects import TensorObject, is_tensor
 from tapegrad.recording.results import finish
 from tapegrad.runtime.memory import watch
@@ -161,7 +161,12 @@ def record_call(
     """Record a call, and give its output the history; return 0 if Python raised."""
     names, values, count = callee.names, Array[Object](stack(CALL_BYTES)), 2
     runtime = names.runtime
-    if store(attributes, names.written, look_up(names.versions, names.last)) & C_INT != 0:
+    written = Object(new_integer(runtime.clock[0]))
+    if written == 0:
+        return 0
+    failed = store(attributes, names.written, written) & C_INT
+    decref(written)
+    if failed != 0:
         return 0
     values[0] = plan
     values[1] = Object(out.data)

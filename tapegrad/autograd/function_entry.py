@@ -130,11 +130,11 @@ def recorded(
             and "_saved_for_forward" not in attributes
             and (saved is None or _is_plain(saved, out))
         ):  # nearly all
-            attributes["_written"] = versions.last
+            attributes["_written"] = versions.clock[0]
             result = compiled.finish(plan, out._data, *tensors, attributes)
             return _with_history(out, result, tensors, (), (_name_of(node_class), 0, True))
     outputs = out if out.__class__ is tuple else (out,)
-    attributes["_written"] = versions.last
+    attributes["_written"] = versions.clock[0]
     for name in ("_saved", "_saved_for_forward"):
         if name in attributes:
             attributes[name] = _kept(attributes[name], outputs)

@@ -14,7 +14,6 @@ from tapegrad.recording.native import C_INT, decref, vectorcall
 from tapegrad.recording.objects import Runtime, with_runtime
 from tapegrad.runtime.objects import Object, Type
 from tapegrad.runtime.structs import Array, Struct
-from tapegrad.tape import versions
 from tapegrad.tape.layout import Layout
 
 is_subclass: Final = external("PyType_IsSubtype", 2)
@@ -43,13 +42,11 @@ class Names(Struct):
     needs_input_grad: Object
     saved: Object
     written: Object
-    last: Object
     enabled: Object
     dirty: Object
     constant: Object
     saved_for_forward: Object
     thread: Object  # `tapegrad.modes.thread`
-    versions: Object  # the names of `tapegrad.tape.versions`
     new_instance: Object
     layout_type: Type
 
@@ -59,9 +56,9 @@ def names() -> np.ndarray:
     """Return the memory of the `Names`."""
     texts = (
         "forward", "backward", "setup_context", "jvp", "_forward_cls", "_node", "node_class", "outputs",
-        "needs_input_grad", "_saved", "_written", "last", "enabled", "_dirty", "_constant", "_saved_for_forward",
+        "needs_input_grad", "_saved", "_written", "enabled", "_dirty", "_constant", "_saved_for_forward",
     )  # fmt: skip
-    objects = *map(sys.intern, texts), thread, vars(versions), object.__new__, Layout
+    objects = *map(sys.intern, texts), thread, object.__new__, Layout
     return with_runtime("names of a Function", *objects)  # fields of `Names`
 
 

@@ -77,15 +77,25 @@ def _loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int] | No
 
 def run_loop(self: NDArray, args: Array[Object], nargs: int) -> int:
     """Call the loop and return its result; 0 if Python raised. NumPy reports floating-point errors as usual."""
-    words, places, count = Loop(self.data), Array[int](stack(64)), Array[int](stack(8))
-    begins = Array[int](stack(64))  # of the row: SciPy's loops write to the places that they get
+    words = Loop(self.data)
     out = new_result(words)
     if out == 0:
         return 0
+    loop_into(words, args, nargs, out.data)
+    if float_errors(FLOAT_ERRORS) != 0:
+        decref(out)
+        return vectorcall(words.otherwise, args, nargs, 0)
+    return out
+
+
+def loop_into(words: Loop, args: Array[Object], nargs: int, target: Array[int]) -> None:
+    """Call the loop, which writes to a target. It may set flags of floating errors."""
+    places, count = Array[int](stack(64)), Array[int](stack(8))
+    begins = Array[int](stack(64))  # of the row: SciPy's loops write to the places that they get
     for number in range(nargs):
         value = args[number]
         places[number] = begins[number] = Scalar(value).value if words.inline >> number & 1 else NDArray(value).data
-    places[nargs] = begins[nargs] = out.data
+    places[nargs] = begins[nargs] = target
     count[0] = words.count
     if float_errors(FLOAT_ERRORS) != 0:
         clear_float_errors(FLOAT_ERRORS)
@@ -96,7 +106,3 @@ def run_loop(self: NDArray, args: Array[Object], nargs: int) -> int:
         for number in range(nargs + 1 if row + 1 < rows else 0):
             begins[number] += between[number]
             places[number] = begins[number]
-    if float_errors(FLOAT_ERRORS) != 0:
-        decref(out)
-        return vectorcall(words.otherwise, args, nargs, 0)
-    return out

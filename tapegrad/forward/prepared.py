@@ -45,23 +45,38 @@ def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Lay
         return forward
     if forward.nout != 1 or forward.nin != len(layouts):
         return forward
-    shape, dtype = result.shape, result.dtype
-
-    def into_pool(*values: Any) -> Any:
-        return forward(*values, out=pool.empty(shape, dtype))
-
-    whole = [layout.shape == shape and layout.contiguous for layout in layouts]
+    whole = tuple([layout.shape == result.shape and layout.contiguous for layout in layouts])
     # What is not whole is one number: rows that are repeated would have to be cut at their ends.
-    if forward.signature or not all(own or layout.size == 1 for own, layout in zip(whole, layouts, strict=True)):
-        return into_pool
-    if result.size < _MANY.get(forward, _MANY_OF_OTHERS):
-        return into_pool
+    is_cut = all(own or layout.size == 1 for own, layout in zip(whole, layouts, strict=True))
+    is_shared = is_cut and not forward.signature and result.size >= _MANY.get(forward, _MANY_OF_OTHERS)
+    return Into(forward, result, whole if is_shared else ())
 
-    def in_threads(*values: Any) -> Any:
-        count = blocking.division.threads
-        if count == 1:
-            return into_pool(*values)
-        out = pool.empty(shape, dtype)
+
+class Into:
+    """The forward of a ufunc for large results: they are written to memory of the pool, or to an array.
+
+    Parameters
+    ----------
+    forward : ufunc
+    result : Layout
+    whole : sequence of bool
+        Which operands are as large as the result, and not numbers, if threads share the work; else empty.
+    """
+
+    __slots__ = ("_dtype", "_forward", "_shape", "_size", "_whole")
+
+    def __init__(self, forward: np.ufunc, result: Layout, whole: Sequence[bool]) -> None:
+        self._forward, self._whole = forward, whole
+        self._shape, self._dtype, self._size = result.shape, result.dtype, result.size
+
+    def __call__(self, *values: Any, out: np.ndarray | None = None) -> np.ndarray:
+        """Compute the result."""
+        forward, whole, count = self._forward, self._whole, blocking.division.threads
+        if out is None:
+            out = pool.empty(self._shape, self._dtype)
+        if not whole or count == 1:
+            done: np.ndarray = forward(*values, out=out)
+            return done
         flat = [value.reshape(-1 if own else ()) if isinstance(value, np.ndarray) else value
                 for value, own in zip(values, whole, strict=True)]  # fmt: skip
         flat_out = out.reshape(-1)
@@ -70,7 +85,5 @@ def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Lay
             parts = (value[first:end] if own else value for value, own in zip(flat, whole, strict=True))
             forward(*parts, out=flat_out[first:end])
 
-        threads.share(work, result.size, _UNIT, count)
+        threads.share(work, self._size, _UNIT, count)
         return out
-
-    return in_threads

@@ -13,7 +13,7 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
-from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, put, raise_float_errors, stack
+from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, memcpy, put, raise_float_errors, stack
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.runtime import platform
 from tapegrad.runtime.locks import module_lock
@@ -147,7 +147,7 @@ def _compute(function: Callable[..., Any], dtype: str, nin: int) -> Callable[...
 def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) -> Callable[..., int]:
     """Return NumPy's inner loop ``(args**, dims*, steps*, data)`` of a function of numbers.
 
-    Vectors need neighbours, and a target that is no operand: all else goes through blocks on the stack.
+    Vectors need neighbours, and a target that is no operand: what is not so goes through blocks on the stack.
     """
     size = np.dtype(dtype).itemsize
     block = _BLOCK
@@ -187,30 +187,33 @@ def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) 
 
     def kernel(args: int, dims: int, steps: int, data: int) -> int:
         target, n, skip = get(args, nin), get(dims, 0), get(steps, nin)
-        apart = skip == size
-        for k in range(nin):
-            source = get(args, k)
-            apart &= get(steps, k) == size and (source >= target + n * size or target >= source + n * size)
         memory, operands = stack(blocks), stack(table)
         wrong = 0
+        for k in range(nin):
+            put(operands, k, memory + k * room)
+            if get(steps, k) == 0:  # one number, which fills a block
+                part = as_pointer(memory + k * room, dtype)
+                for i in range(min(block, n)):
+                    store(part, i, load_at(get(args, k), 0, dtype))
         # To note errors element by element would take half as long as a sine: the note would be spilled at each call.
         for first in range(0, n, block):
             count = min(block, n - first)
             for k in range(nin):
-                step = get(steps, k)
-                begin = get(args, k) + first * step
-                if apart:
+                source, step = get(args, k), get(steps, k)
+                begin = source + first * step
+                if step == size and (source >= target + n * size or target >= source + n * size):
                     put(operands, k, begin)
-                else:
+                elif step == size:
+                    memcpy(memory + k * room, begin, count * size)
+                elif step != 0:
                     part = as_pointer(memory + k * room, dtype)
                     for i in range(count):
                         store(part, i, load_at(begin, i * step, dtype))
-                    put(operands, k, memory + k * room)
-            results = target + first * skip if apart else memory + nin * room
+            results = target + first * skip if skip == size else memory + nin * room
             compute(operands, results, count)
             if wanted:
                 wrong |= errors_of(operands, results, count)
-            if not apart:
+            if skip != size:
                 part = as_pointer(results, dtype)
                 for i in range(count):
                     store_at(target + first * skip, i * skip, load(part, i), dtype)

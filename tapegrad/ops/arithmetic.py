@@ -10,12 +10,13 @@ import numpy as np
 
 from tapegrad.dtypes import check_range
 from tapegrad.forward.powers import Power
+from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import binary, elementwise, unary
-from tapegrad.ops.table.gateway import as_operand, is_complex, shape_of
+from tapegrad.ops.table.gateway import is_complex
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
-from tapegrad.ops.table.promotion import no_bools, no_numbers, promote
+from tapegrad.ops.table.promotion import no_bools, no_numbers
 from tapegrad.ops.table.public import Names, public
 from tapegrad.tensor import Tensor
 
@@ -103,8 +104,12 @@ def flat(ct: Any) -> Any:
     return xp.where(ct == ct, 0.0, 0.0)
 
 
+def _sign(x: Any) -> Any:
+    return xp.where(x > 0, 1.0, xp.where(x < 0, -1.0, xp.where(x == 0, 0.0, x)))
+
+
 sign = unary(
-    "sign", np.sign, flat,
+    "sign", Function("sign", np.sign, formula=_sign), flat,
     doc="Sign of a real number; 0 at 0.", derivative="0.", to_float=False, special={0.0: 0.0}, real_only=True,
     oracle=lambda x: np.where(x > 0, 1, np.where(x < 0, -1, x)).astype(np.result_type(x)),
 )  # fmt: skip
@@ -152,12 +157,17 @@ minimum = binary(
     names=Names(method=True),
 )  # fmt: skip
 
+
+def _positive(x: Any) -> Any:
+    return xp.where(x < 0, 0.0, x)
+
+
 relu = unary(
-    "relu", lambda x: np.maximum(0, x),  # of two zeros the second, as PyTorch: -0.0 stays
+    "relu", Function("relu", lambda x: np.maximum(0, x), formula=_positive),  # of two zeros the second: -0.0 stays
     lambda ct, out: xp.flat_by(xp.where(out <= 0, 0.0, ct), out),
     doc="The larger of `input` and 0.", derivative="1 where positive, 0 elsewhere, also at 0.",
     to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x), real_only=True,
-    fx=lambda x: xp.where(x < 0, 0.0, x),
+    fx=_positive,
     check_dtypes=no_bools("Boolean inputs not supported for relu"),
     names=Names((), method=True, inplace=True),
 )  # fmt: skip
@@ -237,89 +247,6 @@ def _where_in_rules(condition: Any, input: Any, other: Any) -> Any:
 
 
 xp.where, xp.sgn = _where_in_rules, sgn
-
-
-def _clamped(x: Any, min: Any, max: Any) -> Any:
-    raised = xp.where((x < min) | (min != min), min, x)  # a bound that is nan makes nan
-    return xp.where((raised > max) | (max != max), max, raised)
-
-
-_clamp = elementwise(
-    "clamp", ("x", "min", "max"), lambda x, min, max: np.minimum(np.maximum(x, min), max),
-    (
-        lambda ct, x, min, max: xp.where((x >= min) & (x <= max), ct, 0.0),
-        # With equal bounds, the lower has the slope; PyTorch gives it to neither.
-        lambda ct, x, min, max: xp.where((x < min) & (min <= max), ct, 0.0),
-        lambda ct, x, min, max: xp.where((x > max) | (max < min), ct, 0.0),
-    ),
-    real_only=True, fx=_clamped,
-    samples=(
-        Sample(((5,), (), ()), values=(None, -1.0, 1.0)),
-        Sample(((2, 3), (3,), (2, 1)), values=(None, np.array([-1.0, -0.5, -2.0]), np.array([[1.0], [0.5]]))),
-    ),
-    special={(1.0, -1.0, 1.0): (1.0, 0.0, 0.0), (2.0, -1.0, 1.0): (0.0, 0.0, 1.0)},
-    oracle=np.clip, call=lambda input, low, high: clip_to(input, low, high),
-)  # fmt: skip
-
-
-@public(aliases=("clip",), method=True, inplace=True, of=_clamp)
-def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
-    r"""Limit elements to the range from `min` to `max`: :math:`\min(\max(x, \mathit{min}), \mathit{max})`.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    min, max : Tensor, array or number, optional
-        One of them is needed. Where `min` is larger than `max`, the result is `max`.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    RuntimeError
-        If neither bound is given.
-
-    Notes
-    -----
-    Derivative: 1 inside and at the bounds, 0 outside and for nan. A bound that is a tensor gets the cotangents of the
-    elements that it replaces.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.clamp(tg.tensor([-2.0, 0.5, 2.0]), -1, 1)
-    tensor([-1.0000,  0.5000,  1.0000])
-    """
-    if min is None and max is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None".removeprefix("torch."))
-    numbers = [isinstance(bound, (bool, int, float)) for bound in (min, max) if bound is not None]
-    if len(numbers) == 2 and numbers[0] != numbers[1] and len(shape_of(max if numbers[0] else min)):
-        raise TypeError(
-            "clamp() received an invalid combination of arguments: a number and a tensor as bounds; make the number a "
-            "tensor with tapegrad.tensor(...)"
-        )
-    return clip_to(input, min, max)
-
-
-def clip_to(input: Any, low: Any, high: Any) -> Tensor:
-    """Limit elements as `clamp` does; one bound may be a number and the other a tensor, as NumPy allows."""
-    given = (("input", input), ("min", low), ("max", high))
-    dtype = promote([
-        as_operand(value, "clamp", name, place)._layout
-        for place, (name, value) in enumerate(given, 1)
-        if place == 1 or value is not None
-    ])  # fmt: skip
-    if dtype.kind == "b":
-        raise RuntimeError("clamp not implemented for 'Bool'; use logical operations")
-    if dtype.kind in "iu":  # infinite bounds would make it floating
-        limits = np.iinfo(dtype)
-        for bound in (low, high):
-            if isinstance(bound, int):
-                check_range(bound, dtype)
-        return _clamp(input, int(limits.min) if low is None else low, int(limits.max) if high is None else high)
-    return _clamp(input, -np.inf if low is None else low, np.inf if high is None else high)
 
 
 def _comparison(

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tapegrad.autograd.methods import backward
+from tapegrad.forward.written import writer
 from tapegrad.ops import casts, creation, history, inplace, logic, setitem
 from tapegrad.ops.arithmetic import abs, add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.broadcasting import flip
@@ -15,6 +16,7 @@ from tapegrad.ops.linalg import matmul
 from tapegrad.ops.rounding import floor_divide, remainder
 from tapegrad.ops.table import public
 from tapegrad.ops.table.loading import Later
+from tapegrad.recording.native import as_method
 from tapegrad.recording.plan_cache import OPERANDS, PlanCache, as_operator
 from tapegrad.tensor import Tensor
 
@@ -166,16 +168,30 @@ def attributes() -> dict[str, Any]:
     return {**OPERATORS, **made, **OWN, **casts.CONVERSIONS, **inplace.METHODS}
 
 
+def _same(function: Any) -> Any:
+    return function
+
+
+def _in_memory(make: Callable[[], Any]) -> Any:
+    """Return an attribute; if it is a method that writes what another function computes, compiled code before it."""
+    made = make()
+    computes = getattr(made, "computes", None)
+    return made if computes is None else as_method(writer(computes, made))
+
+
 def install() -> None:
     """Give Tensor its operators and methods."""
+    writing = {**inplace.METHODS, **{name: one for name, one in OPERATORS.items() if hasattr(one, "computes")}}
     for name, function in OPERATORS.items():
         setattr(Tensor, name, as_operator(function) if name in LEAVE_OTHERS else function)
         plans = getattr(getattr(function, "op", None), "plans", None)
         if isinstance(plans, PlanCache) and hasattr(plans, "call"):
             plans.operators[name] = function if hasattr(function, "is_reversed") else None
     for name, make in {**makers(), "_numba_type_": _numba_type}.items():
-        setattr(Tensor, name, Later(Tensor, name, make))
-    for name, function in {**OWN, **casts.CONVERSIONS, **inplace.METHODS}.items():
+        setattr(Tensor, name, Later(Tensor, name, partial(_in_memory, make)))
+    for name, function in {**OWN, **casts.CONVERSIONS}.items():
         setattr(Tensor, name, function)
+    for name, function in writing.items():
+        setattr(Tensor, name, Later(Tensor, name, partial(_in_memory, partial(_same, function))))
     for name, make in creation.COMPILED_METHODS.items():
         setattr(Tensor, name, Later(Tensor, name, make))

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import default_dtype, real_dtype
-from tapegrad.ops.arithmetic import add, clamp, div, mul, sub
+from tapegrad.ops.arithmetic import add, div, mul, sub
 from tapegrad.ops.broadcasting import squeeze, unsqueeze
 from tapegrad.ops.casts import cast
 from tapegrad.ops.complex import imag, real
 from tapegrad.ops.diagonals import diagonal
+from tapegrad.ops.extremes import clamp
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import adjoint, transpose

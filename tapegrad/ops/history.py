@@ -25,7 +25,8 @@ from tapegrad.ops.table.op import Op, xp
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.recording.steps import address_of_array
-from tapegrad.tape import versions, views
+from tapegrad.recording.writes import written
+from tapegrad.tape import views
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
 from tapegrad.tape.hooks import Hooks, hooks_of, retains_grad
 from tapegrad.tape.layout import Layout, layout_of
@@ -70,7 +71,7 @@ def keep_quotient(target: Tensor) -> None:
 def before_write(target: Tensor) -> None:
     """Prepare a write to the whole of a tensor, and note it."""
     keep_quotient(target)
-    versions.note(target._array())
+    written.note(target._array())
 
 
 def is_part(target: Tensor, part: np.ndarray, value: Any) -> bool:

@@ -14,11 +14,12 @@ import numpy as np
 from tapegrad import errors, modes
 from tapegrad.dtypes import default_dtype
 from tapegrad.forward.powers import check_exponent
-from tapegrad.ops import arithmetic, plain_writes, rounding
+from tapegrad.ops import arithmetic, plain_writes, rounding, scaled
 from tapegrad.ops.casts import cast
 from tapegrad.ops.history import before_write, node_before_write, rewrite
-from tapegrad.ops.scaled import ADD, SUB, times
-from tapegrad.ops.setitem import setitem, write_at_index
+from tapegrad.ops.inplace_fills import OWN_WAYS
+from tapegrad.ops.scaled import times
+from tapegrad.ops.setitem import write_at_index
 from tapegrad.ops.table.gateway import as_operand, constant, shape_of
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.write_checks import (
@@ -107,6 +108,7 @@ def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> 
         return _rebase(self, function, (other,))
 
     call.__doc__ = f"Compute ``{symbol}`` in place; recorded where a gradient is wanted."
+    call.computes = function  # type: ignore[attr-defined]
     return call
 
 
@@ -163,44 +165,9 @@ ifloordiv = _operator("//=", rounding.floor_divide, np.floor_divide)
 # Methods -----------------------------------------------------------------------------------------------------------
 
 
-def _fill_at_mask(self: Tensor, mask: Any = None, value: Any = None) -> bool:
-    """Fill with a number where a mask is true, as ``self[mask] = value``; return False if that is something else."""
-    is_mask = mask.__class__ is Tensor and mask._layout.dtype.kind == "b" and mask._layout.shape == self._layout.shape
-    if not is_mask or value.__class__ not in (int, float) or plain_writes.owner_of(self) is None:
-        return False
-    setitem(self, mask, value)
-    return True
-
-
-def _fill_slices(self: Tensor, *args: Any, **kwargs: Any) -> bool:
-    """Fill slices with a number if that is not recorded; return False if that is something else."""
-    if kwargs or len(args) != 3:  # names may be NumPy's
-        return False
-    dim, index, value = args
-    if value.__class__ not in (int, float) or dim.__class__ is not int or index.__class__ is not Tensor:
-        return False
-    count = len(self._layout.shape)
-    if index._layout.dtype.kind != "i" or len(index._layout.shape) != 1 or not -count <= dim < count:
-        return False
-    array = plain_memory(self, value)
-    if array is None:
-        return False
-    indices = index._array()
-    before_write(self)
-    try:
-        array[(slice(None),) * (dim % count) + (indices,)] = value
-    except IndexError:  # the general way has the words
-        versions.take_back(array)
-        return False
-    return True
-
-
-_OWN_WAYS: Final[dict[str, Callable[..., bool]]] = {"masked_fill": _fill_at_mask, "index_fill": _fill_slices}
-
-
 def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., Tensor]:
     """Return the function that writes the result over its first argument, and returns that."""
-    write = _OWN_WAYS.get(name) or plain_writes.writer(function)
+    write = OWN_WAYS.get(name) or plain_writes.writer(function)
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if not isinstance(self, Tensor):  # as a function: relu_(3)
@@ -218,16 +185,15 @@ def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., T
             result = function(self, *args, **kwargs)
         array = self._array()
         check_distinct(array)
-        if result.shape != self.shape:
-            raise shape_error(self.shape, result.shape)
-        if not can_hold(array.dtype, result.dtype):
-            raise cast_error(result.dtype, array.dtype)
+        result = _fitting(self, result)
         before_write(self)
         array[...] = result._data
         return self
 
     call.__name__ = call.__qualname__ = f"{name}_"
     call.__wrapped__ = function  # type: ignore[attr-defined]  # whose arguments they are
+    if name not in OWN_WAYS:
+        call.computes = function  # type: ignore[attr-defined]
     call.__doc__ = f"Compute `{name}` in place; recorded where a gradient is wanted."
     return call
 
@@ -235,7 +201,9 @@ def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., T
 _rounded_quotient: Final = in_place(rounding.div, "div")
 
 
-def _scaled(operator: Callable[[Tensor, Any], Tensor], op: Op) -> Callable[..., Tensor]:
+def _scaled(operator: Callable[[Tensor, Any], Tensor], function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    op: Op = function.op  # type: ignore[attr-defined]
+
     def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
         if isinstance(other, Tensor) and alpha.__class__ in (int, float):
             layout, own = other._layout, self._layout
@@ -248,6 +216,7 @@ def _scaled(operator: Callable[[Tensor, Any], Tensor], op: Op) -> Callable[..., 
 
     call.__name__ = call.__qualname__ = f"{op.name}_"
     call.__doc__ = f"Compute `{op.name}` in place, with `other` times `alpha`; recorded where a gradient is wanted."
+    call.computes = function  # type: ignore[attr-defined]
     return call
 
 
@@ -299,20 +268,18 @@ def copy_(self: Tensor, source: Any) -> Tensor:
 
 def _fill(target: Tensor, value: float) -> bool:
     """Fill a tensor with a small number if that is not recorded; return False if that is something else."""
-    array = plain_memory(target, value)
-    if array is None:
-        return False
-    before_write(target)
-    array.fill(value)
-    return True
+    array = plain_memory(target, value) if value.__class__ in (int, float) else None
+    if array is not None:
+        array.fill(value)
+    return array is not None
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Set all elements to a number, in place; recorded where a gradient is wanted."""
-    if value.__class__ in (int, float) and _fill(self, value):
+    if _fill(self, value):
         return self
-    if len(shape_of(value)):
-        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got shape {list(np.shape(value))}")
+    if shape := shape_of(value):
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got shape {list(shape)}")
     return copy_(self, value)
 
 
@@ -335,9 +302,17 @@ def detach_(self: Tensor) -> Tensor:
     return self
 
 
+def _source(target: Tensor, source: Any) -> Any:
+    """Return what `copy_` writes."""
+    return source
+
+
+copy_.computes = _source  # type: ignore[attr-defined]
+mul_.computes, div_.computes = arithmetic.mul, rounding.div  # type: ignore[attr-defined]
+
 # The methods that write to a tensor and are no public function's.
 METHODS: Final[dict[str, Callable[..., Any]]] = {
-    "add_": _scaled(iadd, ADD), **dict.fromkeys(("sub_", "subtract_"), _scaled(isub, SUB)),
+    "add_": _scaled(iadd, scaled.add), **dict.fromkeys(("sub_", "subtract_"), _scaled(isub, scaled.sub)),
     **dict.fromkeys(("mul_", "multiply_"), mul_), **dict.fromkeys(("div_", "divide_", "true_divide_"), div_),
     "copy_": copy_, "fill_": fill_, "zero_": zero_, "detach_": detach_,
 }  # fmt: skip

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.history import before_write
 from tapegrad.ops.index_dim import one_number
 from tapegrad.ops.setitem import setitem
 from tapegrad.ops.table.public import public
@@ -57,10 +56,10 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     tensor([[5., 0., 0.],
             [0., 5., 0.]])
     """
-    if self._layout.shape[1:] and fill_value.__class__ in (int, float):
+    shape = self._layout.shape
+    if (len(shape) == 2 or (shape[2:] and len(set(shape)) == 1)) and fill_value.__class__ in (int, float):
         array = plain_memory(self, fill_value)
-        if array is not None and (array.ndim == 2 or len(set(array.shape)) == 1):
-            before_write(self)
+        if array is not None:
             np.fill_diagonal(array, fill_value, wrap)
             return self
     try:

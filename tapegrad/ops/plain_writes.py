@@ -18,7 +18,8 @@ from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.recording.steps import address_of_array
-from tapegrad.tape import versions, views
+from tapegrad.recording.writes import written
+from tapegrad.tape import views
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.hooks import Hooks
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout
@@ -130,7 +131,7 @@ def copy(target: Tensor, source: Any) -> bool:
 
 def _take(target: Tensor, owner: Tensor, array: np.ndarray, value: Tensor) -> None:
     """Write a value to the memory of a tensor, and let the owner have the history of that."""
-    versions.note(array)
+    written.note(array)
     array[...] = value._data
     give_history(target, owner, value)
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.dtypes import default_dtype
-from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
+from tapegrad.ops.extremes import clip_to
 from tapegrad.ops.followed import is_close, is_followed
 from tapegrad.ops.numpy_arrangement import FUNCTIONS as ARRANGEMENT
 from tapegrad.ops.numpy_functions import FUNCTIONS

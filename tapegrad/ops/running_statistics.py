@@ -16,7 +16,7 @@ from tapegrad.ops.standard import affine
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.promotion import check_mixed
 from tapegrad.recording.steps import address_of_array
-from tapegrad.tape import versions
+from tapegrad.recording.writes import written
 from tapegrad.tape.layout import dtype_name
 from tapegrad.tensor import Tensor, from_array
 
@@ -53,7 +53,7 @@ def _update(running: Any, values: np.ndarray, momentum: float) -> None:
         raise RuntimeError(f"running_mean should contain {values.size} elements not {data.size}, one a channel")
     data *= 1 - momentum
     data += values * momentum
-    versions.note(data)
+    written.note(data)
 
 
 def _moments(x: Tensor, parts: tuple[int, ...]) -> Any:

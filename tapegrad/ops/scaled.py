@@ -49,7 +49,7 @@ def times(op: Op, factor: Any, *operands: Any) -> Tensor:
     return result
 
 
-@public(method=True, common=docs.BINARY, of=arithmetic.add)
+@public(method=True, common=docs.BINARY, of=arithmetic.add, is_op=True)
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """Add `other`, times a factor.
 
@@ -75,7 +75,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     return result
 
 
-@public(aliases=("subtract",), method=True, common=docs.BINARY, of=arithmetic.sub)
+@public(aliases=("subtract",), method=True, common=docs.BINARY, of=arithmetic.sub, is_op=True)
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """Subtract `other`, times a factor.
 
@@ -215,7 +215,7 @@ _lerp = elementwise(
 )  # fmt: skip
 
 
-@public(method=True, inplace=True, of=_lerp)
+@public(method=True, inplace=True, of=_lerp, is_op=True)
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     """Linear interpolation, ``input + weight * (end - input)``.
 

@@ -28,7 +28,7 @@ from tapegrad.ops.table.write_checks import check_distinct, check_leaf, follower
 from tapegrad.recording.keys import TAKES_ARRAYS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
-from tapegrad.tape import versions
+from tapegrad.recording.writes import written
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tape.views import UNRECORDED, base_of
@@ -124,7 +124,7 @@ def _written_to_constant(self: Tensor, value: Any, key: Any, *, has_plan: bool) 
         array[index] = value._data if is_constant else value
     except (IndexError, ValueError):
         return False  # whose errors the general way words
-    versions.note(array)
+    written.note(array)
     return True
 
 
@@ -200,7 +200,7 @@ def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
         if mask is not None:  # of a view, or of what has one: its history knows places
             keys, index_arrays = encode(self, key)
         write_at(array, index_arrays, keys, operand._data)
-        versions.note(array)
+        written.note(array)
         if recorded and self._layout.floating:
             rewrite_at(self, operand, part, index_arrays, keys)
     except (IndexError, ValueError) as error:
@@ -251,17 +251,17 @@ def _op_of(
 
     def write(array: np.ndarray, value: Any, *index_arrays: np.ndarray) -> np.ndarray:
         array[numpy_index(keys, index_arrays)] = value
-        versions.note(array)
+        written.note(array)
         return array
 
     def write_by_array(array: np.ndarray, value: Any, indices: np.ndarray) -> np.ndarray:
         array[indices] = value
-        versions.note(array)
+        written.note(array)
         return array
 
     def write_by_mask(array: np.ndarray, value: Any, mask: np.ndarray) -> np.ndarray:
         np.putmask(array, mask, value)  # half the time of array[mask] = value
-        versions.note(array)
+        written.note(array)
         return array
 
     if part is not None:
@@ -269,7 +269,7 @@ def _op_of(
 
         def write_part(array: np.ndarray, value: Any) -> np.ndarray:
             array[index] = value
-            versions.note(array)
+            written.note(array)
             return array
 
         return strided_put_op, {"part": part_of(array, part)}, write_part

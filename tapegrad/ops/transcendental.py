@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.forward.scipy import SciPy
 from tapegrad.forward.ufuncs import Function
-from tapegrad.ops.arithmetic import clamp
+from tapegrad.ops.extremes import clamp
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.op import xp

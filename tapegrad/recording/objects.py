@@ -16,7 +16,8 @@ from tapegrad.recording.plan import Plan
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import watch, watch_forever
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type, new_array_function
-from tapegrad.runtime.structs import WORD, Struct, sizeof, slot
+from tapegrad.runtime.structs import WORD, Array, Struct, sizeof, slot
+from tapegrad.tape import versions
 from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
 from tapegrad.tape.layout import FLOAT, INTEGER, InferenceLayout, Layout, layout_of
 from tapegrad.tape.views import UNRECORDED, renewed
@@ -45,6 +46,7 @@ class LayoutObject(Object, of=Layout):
     contiguous: Object = slot("contiguous")
     nbytes: Object = slot("nbytes")
     inline: Object = slot("inline")
+    weak: Object = slot("weak")
 
 
 class MarkingObject(Object, of=Marking):
@@ -127,6 +129,11 @@ class Runtime(Struct):
     empty: Object
     empty_large: Object
     new_array: int  # the address of PyArray_Empty
+    # Writes in place: `tapegrad.tape.versions`.
+    clock: Array[int]
+    storages: Object
+    note_write: Object
+    exception: Object
 
 
 UNRECORDED.append(from_array(np.zeros(0)))
@@ -160,6 +167,9 @@ _OBJECTS: Final[Mapping[str, object]] = {
     "copy_array": np.ndarray.copy,
     "empty": np.empty,
     "empty_large": pool.empty,
+    "storages": versions.storages,
+    "note_write": versions.note,
+    "exception": Exception,
 }
 
 
@@ -169,6 +179,7 @@ def runtime() -> np.ndarray:
     words = watch(np.zeros(sizeof(Runtime) // WORD, dtype=np.int64), "the objects that all functions need")
     words[Runtime.word("mode")] = ctypes.addressof(modes.mode)
     words[Runtime.word("new_array")] = new_array_function()
+    words[Runtime.word("clock")] = versions.clock.buffer_info()[0]
     for name, value in _OBJECTS.items():
         words[Runtime.word(name)] = id(value)
     watch_forever(ctypes.addressof(modes.mode), ctypes.sizeof(modes.mode), "the mode")

@@ -71,6 +71,7 @@ class PlanCache(dict[Any, Plan]):
         self.n_operands = self.flags = 0
         self._left_out = 0  # calls that made no plan
         self.operators: dict[str, Callable[..., Any] | None] = {}  # for __rsub__ its function, for __sub__ None
+        self._made_table: Callable[[], PlanTable]
         self.call: Callable[..., Tensor]  # of several results, their named tuple
 
     def connect(
@@ -92,23 +93,31 @@ class PlanCache(dict[Any, Plan]):
         """
         self.n_operands, self.flags = n_operands, flags
 
-        def first_call(*operands: Any, **arguments: Any) -> Tensor:
+        def table() -> PlanTable:
             with _lock:
                 if self._table is None:
                     reflected = next(filter(None, self.operators.values()), None)
                     operator = as_operator(fallback) if n_operands == 2 else None
                     self._table = PlanTable(name, n_operands, n_arguments, fallback, reflected, flags, operator)
                     keep_forever(self)
+                return self._table
+
+        def first_call(*operands: Any, **arguments: Any) -> Tensor:
             doc = f"tapegrad.{name} as an operator"
-            self.call, forward, reverse = (load(record, words, name, doc) for words in self._table.op_words)
+            self.call, forward, reverse = (load(record, words, name, doc) for words in table().op_words)
             for method, function in self.operators.items():
                 setattr(Tensor, method, as_method(reverse if function else forward))
             result: Tensor = self.call(*operands, **arguments)
             return result
 
-        self.call = first_call
+        self.call, self._made_table = first_call, table
 
         _caches.add(self)
+
+    def op_words(self) -> np.ndarray:
+        """Return the words of the op for compiled code, which stay where they are."""
+        words: np.ndarray = self._made_table().op_words[0]
+        return words
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 

@@ -14,8 +14,8 @@ from tapegrad.runtime.memory import peek
 from tapegrad.runtime.structs import Array, Struct, embedded, int32, slot
 
 __all__ = [
-    "ALIGNED", "C_CONTIGUOUS", "WRITEABLE", "Bytes", "List", "NDArray", "Object", "Scalar", "Slice", "Tuple", "Type",
-    "Ufunc", "check_objects", "new_array_function", "numpy_core", "numpy_function", "pointer_in",
+    "ALIGNED", "C_CONTIGUOUS", "WRITEABLE", "Builtin", "Bytes", "List", "NDArray", "Object", "Scalar", "Slice", "Tuple",
+    "Type", "Ufunc", "check_objects", "new_array_function", "numpy_core", "numpy_function", "pointer_in",
 ]  # fmt: skip
 
 
@@ -68,6 +68,13 @@ class Scalar(Object):
     """A Python float or complex, or a NumPy scalar: the value follows the header."""
 
     value: Array[int] = embedded()
+
+
+class Builtin(Object):
+    """A built-in function, such as one of ours: its definition, and the object that it belongs to."""
+
+    definition: int
+    owner: Object
 
 
 class NDArray(Object):
@@ -170,6 +177,7 @@ def check_objects() -> None:
     pair, some = Tuple(id(tuple_)), Slice(id(slice_))
     whole, cut, add = NDArray(id(array)), NDArray(id(part)), Ufunc(id(np.add))
     fields = _SlotsFields(id(slots))
+    method = array.copy
     codes = bytes(np.dtype(code).num for loop in np.add.types for code in loop.replace("->", ""))
     room = (items.__sizeof__() - list.__basicsize__) // 8
     words = int.from_bytes(text, sys.byteorder)
@@ -180,6 +188,7 @@ def check_objects() -> None:
         "list": ([lists.length, lists.items[2], lists.allocated], [3, id(text), room]),
         "tuple": ([pair.length, pair.items[0], pair.items[1]], [2, id(text), id(items)]),
         "slice": ([some.items[0], some.items[1], some.items[2]], [id(text), id(None), id(items)]),
+        "built-in function": (Builtin(id(method)).owner, id(array)),
         "bytes": ([Bytes(id(text)).length, Bytes(id(text)).words[0]], [8, words]),
         "float": ([Scalar(id(box)).value[0] for box in _boxes], [bits] * len(_boxes)),
         "array": (

@@ -296,7 +296,7 @@ def find(self: NDArray, args: Array[Object], nargs: int) -> int:
     retain : int
         Whether the graph is retained; with the bit BY_RULES if the pass needs no kernel calls.
     write : tuple of int
-        When the last write in place was, in the order of recording (`tapegrad.tape.versions.last`).
+        When the last write in place was, in the order of recording (`tapegrad.tape.versions.clock`).
     """
     state, nodes, inputs, write = State(self.data), List(args[0]), List(args[1]), Tuple(args[3])
     if max(nodes.length, inputs.length) > state.capacity:

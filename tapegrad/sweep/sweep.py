@@ -108,7 +108,7 @@ class Sweep(Stops):
         workspace, nodes, retain = self.workspace, self.nodes, self.retain
         flags = retain | BY_RULES if by_rules else retain
         inputs = [] if self.inputs is None else self.inputs
-        write = versions.last
+        write = versions.last()
         while status := workspace.find(nodes, inputs, flags, write):
             if status == ws.SHARED:
                 count = workspace.state[ws.N_SHARED]

@@ -9,8 +9,8 @@ from tapegrad.runtime.structs import Array, Struct, Table, embedded, sizeof
 from tapegrad.tape.geometry import Geometry, SumGeometry
 
 __all__ = [
-    "ENTRY_BYTES", "PAGE_BYTES", "Entry", "KernelCallFields", "PageHead", "PlanFields", "ProgramFields", "ProgramInput",
-    "ProgramOutput",
+    "ENTRIES", "ENTRY_BYTES", "PAGE_BYTES", "TIMES", "Entry", "KernelCallFields", "PageHead", "PlanFields",
+    "ProgramFields", "ProgramInput", "ProgramOutput", "WriteTimes",
 ]  # fmt: skip
 
 
@@ -107,7 +107,16 @@ class Entry(Struct):
 
 
 ENTRY_BYTES: Final = sizeof(Entry)
-PAGE_BYTES: Final = 256 * ENTRY_BYTES
+ENTRIES: Final = 256  # of a page, its head among them
+PAGE_BYTES: Final = ENTRIES * ENTRY_BYTES
+TIMES: Final = 64  # latest writes to a storage whose times are known
+
+
+class WriteTimes(Struct):
+    """When a storage was written to in place: see `tapegrad.tape.versions`."""
+
+    version: int  # how often
+    times: Array[int] = embedded(TIMES)  # that of write n is number n modulo TIMES
 
 
 class PageHead(Struct):

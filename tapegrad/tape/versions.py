@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import weakref
+from array import array as words_of
 from collections.abc import Callable, Iterable, Sequence
 from sys import getrefcount
 from typing import Any, Final
@@ -16,31 +17,58 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.runtime import state
+from tapegrad.runtime.memory import watch
 from tapegrad.tape.entries import HEAD_ENTRIES, order_of, recorder
-from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES
+from tapegrad.tape.structs import ENTRIES, TIMES, WriteTimes
+
+_TIMES: Final = WriteTimes.word("times")
+_EMPTY: Final = words_of("q", [0] * (_TIMES + TIMES))
 
 
-class _Storage:
-    """How often an array's memory was written to, and when the last writes were."""
+class Storage:
+    """How often an array's memory was written to, and when the last writes were.
+
+    Attributes
+    ----------
+    owner : weakref.ref
+        To the array that owns the memory.
+    words : array of int
+        `WriteTimes`, which compiled code writes to as well (`tapegrad.recording.writes`).
+    address : int
+        Of the words.
+    """
+
+    __slots__ = ("address", "owner", "words")
 
     def __init__(self, owner: weakref.ref[Any]) -> None:
         self.owner = owner
-        self.version = 0
-        self.times: list[tuple[int, int]] = []
+        self.words = watch(_EMPTY[:], "when memory was written to")
+        self.address = self.words.buffer_info()[0]
+
+    def note(self, place: int) -> None:
+        """Note a write at a place in the order of recording."""
+        words = self.words
+        words[0] = version = words[0] + 1
+        words[_TIMES + version % TIMES] = place
 
 
-_storages: dict[int, _Storage] = {}
-_MAX_TIMES = 64
+storages: Final[dict[int, Storage]] = {}  # by the identity of the array that owns the memory
 on_write: Callable[[np.ndarray], None] | None = None  # in anomaly mode: see `tapegrad.tape.traces`
-last: tuple[int, int] = (0, 0)
+clock: Final = watch(words_of("q", [0]), "the last write")  # its place
 
 
-def now() -> tuple[int, int]:
-    """Return the place of the next entry in the order of recording."""
+def last() -> tuple[int, int]:
+    """Return the place of the last write in the order of recording, as `order_of` does."""
+    return divmod(clock[0], ENTRIES)
+
+
+def now() -> int:
+    """Return the place of the next entry in the order of recording: of its page, times `ENTRIES`, and in it."""
     free = recorder.page.free
     if not free:
-        return recorder.sequence, PAGE_BYTES // ENTRY_BYTES - HEAD_ENTRIES
-    return order_of(free[-1])
+        return recorder.sequence * ENTRIES + ENTRIES - HEAD_ENTRIES
+    sequence, number = order_of(free[-1])
+    return sequence * ENTRIES + number
 
 
 def owner_of(array: np.ndarray) -> np.ndarray:
@@ -57,21 +85,16 @@ def owner_of(array: np.ndarray) -> np.ndarray:
 
 def note(array: np.ndarray) -> None:
     """Note that an array is written to now."""
-    global last
-    last = place = now()
+    clock[0] = place = now()
     owner = array.base
     if owner is None:
         owner = array
     elif owner.__class__ is not np.ndarray or owner.base is not None:
         owner = owner_of(array)
-    storage = _storages.get(id(owner))
+    storage = storages.get(id(owner))
     if storage is None or storage.owner() is not owner:
         storage = _new_storage(owner)
-    storage.version += 1
-    times = storage.times
-    times.append(place)
-    if len(times) > _MAX_TIMES:
-        del times[0]
+    storage.note(place)
     if on_write is not None:
         on_write(array)
     if modes.mode.value & modes.INTERCEPTORS:
@@ -96,7 +119,7 @@ class Writer:
     def __init__(self, tensors: Sequence[Any] = ()) -> None:
         self.tensors = tensors
         self._arrays: list[Any] = []
-        self._known: list[_Storage] = []
+        self._known: list[Storage] = []
 
     def __call__(self) -> None:
         """Note that all of them are written to now."""
@@ -104,7 +127,6 @@ class Writer:
 
     def note(self, arrays: list[Any]) -> None:
         """Note that arrays are written to now, mostly the same ones as before."""
-        global last
         if (
             modes.mode.value & modes.INTERCEPTORS
             or on_write is not None
@@ -112,46 +134,47 @@ class Writer:
             or not all(map(operator.is_, arrays, self._arrays))
         ):
             note_all(arrays)
-            self._arrays, self._known = arrays, [_storages[id(owner_of(array))] for array in arrays]
+            self._arrays, self._known = arrays, [storages[id(owner_of(array))] for array in arrays]
             return
-        last = place = now()
+        clock[0] = place = now()
         for storage in self._known:
-            storage.version += 1
-            times = storage.times
-            times.append(place)
-            if len(times) > _MAX_TIMES:
-                del times[0]
+            storage.note(place)
 
 
-def _new_storage(owner: np.ndarray) -> _Storage:
+def _new_storage(owner: np.ndarray) -> Storage:
     identity = id(owner)
-    storage = _storages[identity] = _Storage(weakref.ref(owner, lambda _: _storages.pop(identity, None)))
+    storage = storages[identity] = Storage(weakref.ref(owner, lambda _: storages.pop(identity, None)))
     return storage
 
 
 def take_back(array: np.ndarray) -> None:
     """Forget the latest write to an array: it was refused."""
-    storage = _storages.get(id(owner_of(array)))
-    if storage is not None and storage.times:
-        storage.version -= 1
-        storage.times.pop()
+    storage = storages.get(id(owner_of(array)))
+    if storage is not None and storage.words[0]:
+        storage.words[0] -= 1
 
 
 def is_known(array: np.ndarray) -> bool:
     """Whether an array's storage was ever written to."""
-    return id(owner_of(array)) in _storages
+    return id(owner_of(array)) in storages
 
 
 def version(array: np.ndarray) -> int:
     """Return how often the array's storage was written to."""
-    storage = _storages.get(id(owner_of(array)))
-    return storage.version if storage else 0
+    storage = storages.get(id(owner_of(array)))
+    return storage.words[0] if storage else 0
 
 
 def since(array: np.ndarray, place: tuple[int, int]) -> int:
     """Return how often the array's storage was written to after the entry at this place (`order_of`) was recorded."""
-    storage = _storages.get(id(owner_of(array)))
-    return sum(time > place for time in storage.times) if storage else 0
+    storage = storages.get(id(owner_of(array)))
+    if storage is None:
+        return 0
+    words, (sequence, number) = storage.words, place
+    before, version, count = sequence * ENTRIES + number, words[0], 0
+    while count < min(version, TIMES) and words[_TIMES + (version - count) % TIMES] > before:
+        count += 1
+    return count
 
 
 # Numbers -------------------------------------------------------------------------------------------------------------

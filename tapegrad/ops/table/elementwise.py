@@ -107,10 +107,9 @@ def unary(
         bind=bind_operands(name, ("x",)),
     )
     connect(op, 0, flags)
-
-    return publish(
-        caller(op.plans, _of_input, name=name), op, op_docstring(op, doc, UNARY, derivative, module_of(names)), names
-    )
+    call = caller(op.plans, _of_input, name=name)
+    call.plans = op.plans  # type: ignore[attr-defined]
+    return publish(call, op, op_docstring(op, doc, UNARY, derivative, module_of(names)), names)
 
 
 def binary(
@@ -192,6 +191,7 @@ def binary(
     connect(op)
 
     call = caller(op.plans, signature, name=name)
+    call.plans = op.plans  # type: ignore[attr-defined]
     common = BINARY if signature is _of_input_and_other else binary_docs(signature)
     return publish(call, op, op_docstring(op, doc, common, derivative, module_of(names)), names)
 

@@ -173,6 +173,7 @@ def public(
     adapter: str | Callable[..., Any] | Mapping[str, str] = "same",
     common: Common = RESULT,
     of: Callable[..., Any] | Op | None = None,
+    is_op: bool = False,
 ) -> Callable[[F], F]:
     """Make the decorated function public; it is returned as it is, for our own files.
 
@@ -185,6 +186,8 @@ def public(
     of : callable or Op, optional
         The op that it calls after it looked at its arguments, or the function of that: the tests of the op are its
         own.
+    is_op : bool
+        Whether a call with the operands of `of` alone is a call of that op, so that its plans serve the function.
     """
     names = Names(aliases, namespaces, method, inplace, attribute, ufuncs, reduces, accumulates, functions, adapter)
 
@@ -193,6 +196,8 @@ def public(
             function.__doc__ = docstring(function.__doc__ or "", common)
         if of is not None:
             function.op = of if isinstance(of, Op) else of.op  # type: ignore[attr-defined]
+            if is_op:
+                function.plans = function.op.plans  # type: ignore[attr-defined]
         if callable(method):  # Python's messages name it
             method.__name__ = method.__qualname__ = function.__name__
         register(function.__name__, function, names)

@@ -9,6 +9,7 @@ import numpy as np
 from tapegrad import errors, modes
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.pass_modes import is_inference_mode_enabled
+from tapegrad.recording.writes import written
 from tapegrad.tape import views
 from tapegrad.tape.entries import Leaf
 from tapegrad.tape.layout import InferenceLayout
@@ -36,14 +37,13 @@ _SMALL: Final = 1e4  # any floating dtype has numbers up to this one
 
 
 def plain_memory(target: Tensor, value: float) -> np.ndarray | None:
-    """Return the array that a small number can be written to with no record; None if there is more to it."""
-    if modes.mode.value & modes.INTERCEPTORS:  # a trace would take it for a look at the numbers
+    """Return the array that a small number is about to be written to with no record, and note that; None if it is not.
+
+    A trace would take it for a look at the numbers.
+    """
+    if target._layout.dtype.kind != "f" or not -_SMALL < value < _SMALL:
         return None
-    array, layout = target._data, target._layout
-    if not layout.contiguous or layout.dtype.kind != "f" or not -_SMALL < value < _SMALL:
-        return None
-    if array.__class__ is not np.ndarray or not array.flags.writeable or records(target):
-        return None
+    array: np.ndarray | None = written.memory(target)
     return array
 
 

@@ -1,0 +1,213 @@
+"""Methods that write: from the arguments of a call to the memory of its tensor, without a record.
+
+`write` is a function as described in `tapegrad.recording.native`, and a method of tensors: ``x.sin_()`` computes
+``sin(x)``, copies the result into the memory of `x`, and notes the write. Where an inner loop of NumPy computes it, the
+loop of a long tensor writes there itself. All other calls, and every error, are left to Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import BuiltinFunctionType
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.compiler.intrinsics import call, float_errors, memcpy, stack
+from tapegrad.forward.direct import Loop, loop_into, run_loop
+from tapegrad.forward.prepared import Into
+from tapegrad.forward.ufuncs import FLOAT_ERRORS
+from tapegrad.recording.keys import Bucket, OpFields
+from tapegrad.recording.native import (
+    C_INT,
+    clear_error,
+    decref,
+    definition,
+    error_matches,
+    incref,
+    integer,
+    load,
+    vectorcall,
+)
+from tapegrad.recording.objects import LayoutObject, Runtime, TensorObject, is_tensor, plain_layout, with_runtime
+from tapegrad.recording.operands import CALL_BYTES, RAISED, Call, decref_all, hold_data, read_operands
+from tapegrad.recording.record import bucket_of
+from tapegrad.recording.writes import may_write, note
+from tapegrad.runtime.objects import C_CONTIGUOUS, Builtin, NDArray, Object, Scalar, Tuple, Type, Ufunc, numpy_function
+from tapegrad.runtime.structs import Array, Struct
+from tapegrad.tape.structs import PlanFields
+
+LONG: Final = 1024  # bytes from which on a loop writes to the tensor itself: a copy of less is quickly made
+LARGEST: Final = 16  # bytes of an element
+
+
+class Writer(Struct):
+    """The words of a method that writes."""
+
+    runtime: Runtime
+    function: Object  # computes what is written
+    fallback: Object
+    bool_dtype: Object
+    copy_into: int  # the address of PyArray_CopyInto
+    op: OpFields  # of the function, or 0
+    # Forwards that call a loop: their class and definition. Functions of NumPy that take floating errors, and report.
+    builtin_type: Type
+    loop: int
+    into_type: Type  # of those that take `out`
+    out_names: Tuple
+    take_errors: int
+    give_errors: int
+
+
+def has_shape(array: NDArray, other: NDArray) -> int:
+    """Whether two arrays have the same shape."""
+    ndim = array.ndim
+    if other.ndim != ndim:
+        return 0
+    for dim in range(ndim):
+        if other.shape[dim] != array.shape[dim]:
+            return 0
+    return 1
+
+
+def take(words: Writer, target: TensorObject, data: NDArray, layout: LayoutObject) -> int:
+    """Write data of this layout to a tensor; return 0 if they do not fit, and -1 if Python raised."""
+    runtime, array = words.runtime, target.data
+    if array.type != runtime.array_type:
+        return 0
+    is_same = 1 if layout.dtype == target.layout.dtype else 0
+    if data.type != runtime.array_type:  # a number of NumPy
+        if is_same == 0 or array.ndim != 0 or layout.weak == runtime.true:
+            return 0
+        if note(runtime, array) == 0:
+            return -1
+        memcpy(array.data, Scalar(data).value, integer(layout.nbytes))
+        return 1
+    if has_shape(array, data) == 0 or (is_same == 0 and layout.dtype != words.bool_dtype):
+        return 0
+    if note(runtime, array) == 0:
+        return -1
+    if is_same != 0 and array.flags & data.flags & C_CONTIGUOUS and data.base == 0:
+        if array.data != data.data:
+            memcpy(array.data, data.data, integer(layout.nbytes))
+    elif call(words.copy_into, array, data) & C_INT != 0:
+        return -1
+    return 1
+
+
+def is_apart(array: NDArray, target: NDArray, nbytes: int) -> int:
+    """Whether an array shares no memory with a contiguous one, or has the same element at each place."""
+    low, high, is_same = +array.data, +array.data, 1 if array.data == target.data and array.ndim == target.ndim else 0
+    for dim in range(array.ndim):
+        length, step = array.shape[dim], array.strides[dim]
+        if is_same != 0 and (length != target.shape[dim] or (step != target.strides[dim] and length > 1)):
+            is_same = 0
+        if step < 0:
+            low += (length - 1) * step
+        else:
+            high += (length - 1) * step
+    return 1 if is_same != 0 or high + LARGEST <= target.data or low >= target.data + nbytes else 0
+
+
+def write_at_once(words: Writer, fields: PlanFields, values: Array[Object], count: int, target: NDArray) -> int:
+    """Let the forward of a plan write to a tensor; return 0 if it does not, and -1 if Python raised."""
+    runtime, forward, nbytes = words.runtime, Builtin(fields.forward), integer(LayoutObject(fields.result).nbytes)
+    is_loop = 1 if forward.type == words.builtin_type and forward.definition == words.loop else 0
+    if is_loop == 0 and forward.type != words.into_type:
+        return 0
+    for number in range(count):
+        if values[number].type == runtime.array_type and is_apart(NDArray(values[number]), target, nbytes) == 0:
+            return 0
+    if note(runtime, target) == 0:
+        return -1
+    if is_loop == 0:
+        values[count] = target
+        out = Object(vectorcall(forward, values, count, words.out_names))
+        if out == 0:
+            return -1
+        decref(out)
+        return 1
+    loop = Loop(NDArray(forward.owner).data)
+    loop_into(loop, values, count, target.data)
+    if float_errors(FLOAT_ERRORS) != 0:
+        errors = call(words.take_errors) & C_INT
+        if call(words.give_errors, Ufunc(loop.otherwise).name, errors) & C_INT != 0:
+            return -1
+    return 1
+
+
+def by_plan(words: Writer, args: Array[Object], nargs: int) -> int:
+    """Write what a known plan computes to the first argument; return 0 if there is none, and -1 if Python raised."""
+    op, runtime, target = words.op, words.runtime, TensorObject(args[0])
+    call = Call(stack(CALL_BYTES))
+    length, bucket = read_operands(runtime, op, call, args, 1), Bucket(0)
+    if length > 0:
+        bucket = bucket_of(runtime, op, call, length, args, nargs, Tuple(0))
+    if bucket == 0:
+        if length == RAISED:
+            clear_error()
+        return 0
+    fields, plan, status, array = bucket.plan_fields, bucket.plan, 0, target.data
+    incref(plan)
+    incref(array)
+    result = LayoutObject(fields.result)
+    if hold_data(runtime, call, bucket.floats, 0):
+        if result == plain_layout(runtime, target.layout) and integer(result.nbytes) >= LONG:
+            status = write_at_once(words, fields, call.data, nargs, array)
+        if status == 0:
+            out = NDArray(vectorcall(fields.forward, call.data, nargs, 0))
+            if out != 0:
+                status = take(words, target, out, result)
+                decref(out)
+            else:
+                clear_error()
+        decref_all(call.data, nargs)
+    else:
+        clear_error()
+    decref(array)
+    decref(plan)
+    return status
+
+
+def write(self: NDArray, args: Array[Object], nargs: int, names: Tuple) -> Any:
+    """Compute a result, write it to the first argument, and return that; 0 if Python raised."""
+    words = Writer(self.data)
+    runtime, status = words.runtime, 0
+    if nargs > 0 and may_write(runtime, args, nargs + (names.length if names != 0 else 0)) != 0:
+        if words.op != 0 and names == 0 and nargs == words.op.n_operands:
+            status = by_plan(words, args, nargs)
+        if status == 0:
+            out = TensorObject(vectorcall(words.function, args, nargs, names))
+            if out != 0:
+                if is_tensor(runtime, out.type) and out.node == runtime.none:
+                    status = take(words, TensorObject(args[0]), out.data, out.layout)
+                decref(out)
+            elif error_matches(runtime.exception) & C_INT == 0:
+                return 0
+            else:  # the fallback has its own words, or knows better
+                clear_error()
+        if status < 0:
+            return 0
+        if status > 0:
+            incref(args[0])
+            return args[0]
+    return vectorcall(words.fallback, args, nargs, names)
+
+
+def writer(function: Callable[..., Any], fallback: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that writes what another one computes to its first argument.
+
+    Parameters
+    ----------
+    function : callable
+        Computes a tensor. If it has an attribute `plans`, its calls with operands alone are calls of that op.
+    fallback : callable
+        Does the same as the result, for all arguments.
+    """
+    plans = getattr(function, "plans", None)
+    words = with_runtime(
+        "a method that writes", function, fallback, np.dtype(bool), numpy_function("_ARRAY_API", 50),
+        0 if plans is None else plans.op_words().ctypes.data, BuiltinFunctionType, definition(run_loop), Into, ("out",),
+        numpy_function("_UFUNC_API", 28), numpy_function("_UFUNC_API", 46),
+    )  # fmt: skip
+    return load(write, words, fallback.__name__, fallback.__doc__ or "")

@@ -1,0 +1,237 @@
+"""Writes in place that are not recorded: compiled code computes them, and writes to the tensor's own memory."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.ops.table import public
+
+UNARY = (
+    "abs acos asin atan ceil cos erf exp expm1 floor log1p neg relu round rsqrt sigmoid sign sin sqrt square tanh trunc"
+)
+BINARY = "add sub mul div eq lt atan2 fmod remainder hypot copysign maximum pow clamp_min clamp_max"
+LENGTHS = (1, 7, 200, 20_000)  # of these, loops write to long ones themselves, and threads may share the longest
+
+
+def values(count, seed=0):
+    return np.random.default_rng(seed).uniform(0.1, 0.9, count)
+
+
+def written(name, target, *args):
+    before = target._version
+    for _ in range(3):  # the plan is known from the second call on
+        same = getattr(target, f"{name}_")(*args)
+        assert same is target
+    assert target._version == before + 3
+    return target
+
+
+@pytest.mark.parametrize("name", UNARY.split())
+@pytest.mark.parametrize("count", LENGTHS)
+@pytest.mark.filterwarnings("ignore")
+def test_functions(name, count):
+    function, array = getattr(tg, name), values(count)
+    expected = function(function(function(tg.tensor(array))))
+    np.testing.assert_array_equal(written(name, tg.tensor(array)).numpy(), expected.numpy())
+
+
+@pytest.mark.parametrize("name", [name for name in BINARY.split() if hasattr(tg.Tensor, f"{name}_")])
+@pytest.mark.parametrize("count", LENGTHS)
+@pytest.mark.parametrize("other", ["tensor", "number", "itself", "row"])
+@pytest.mark.filterwarnings("ignore")
+def test_functions_of_two(name, count, other):
+    function, array = getattr(tg, name), values(2 * count).reshape(2, count)
+    x, y = tg.tensor(array), tg.tensor(array)
+    second = {
+        "tensor": lambda x: tg.tensor(values(2 * count, 1).reshape(2, count)), "number": lambda x: tg.tensor(0.7) if name in ("atan2", "hypot") else 0.7,
+        "itself": lambda x: x, "row": lambda x: x[0],
+    }[other]  # fmt: skip
+    for _ in range(3):
+        y = tg.tensor(function(y, second(y)).numpy().astype(float))
+    before = x._version
+    for _ in range(3):
+        getattr(x, f"{name}_")(second(x))
+    np.testing.assert_array_equal(x.numpy(), y.numpy())
+    assert x._version == before + 3
+
+
+@pytest.mark.parametrize("count", LENGTHS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "complex128"])
+def test_dtypes(count, dtype):
+    array = (values(count) * 10).astype(dtype)
+    x = tg.tensor(array)
+    for _ in range(3):
+        x.eq_(3)
+    assert x.numpy().dtype == array.dtype
+    np.testing.assert_array_equal(x.numpy(), np.zeros(count, dtype))
+    y = tg.tensor(array)
+    for _ in range(3):
+        y.copy_(x)
+    np.testing.assert_array_equal(y.numpy(), x.numpy())
+
+
+@pytest.mark.parametrize("count", [3, 3000])
+def test_parts_of_the_memory(count):
+    x = tg.zeros(3, count)
+    for _ in range(3):
+        x[1].add_(1.0)
+        x[:, 0].add_(1.0)
+        x.detach()[2].sub_(tg.ones(count))
+        x.data[2].exp_()
+    expected = np.zeros((3, count))
+    for _ in range(3):
+        expected[1] += 1
+        expected[:, 0] += 1
+        expected[2] = np.exp(expected[2] - 1)
+    np.testing.assert_allclose(x.numpy(), expected, rtol=1e-15)
+    assert x._version == 9
+
+
+@pytest.mark.parametrize("count", [5, 5000])
+def test_overlapping_memory(count):
+    for first, second in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
+        x, expected = tg.tensor(values(count)), values(count)
+        for _ in range(3):
+            x[first].add_(x[second])
+            expected[first] = expected[first] + expected[second].copy()
+            x.mul_(x[0]).sub_(x[1:2])
+            expected *= expected[0].copy()
+            expected -= expected[1].copy()
+        np.testing.assert_array_equal(x.numpy(), expected)
+
+
+@pytest.mark.parametrize("count", [3, 3000])
+def test_floating_errors_are_numpys(count):
+    with np.errstate(all="raise"):
+        for _ in range(3):
+            with pytest.raises(FloatingPointError, match="divide by zero"):
+                tg.ones(count).div_(tg.zeros(count))
+            with pytest.raises(FloatingPointError, match="invalid value encountered in log"):
+                tg.zeros(count).sub_(1.0).log_()
+    with np.errstate(all="warn"), pytest.warns(RuntimeWarning, match="encountered in log"):
+        tg.zeros(count).sub_(1.0).log_()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("error")
+        assert tg.zeros(count).sub_(1.0).log_().isnan().all()
+
+
+def test_what_is_refused_is_not_written():
+    x, frozen = tg.zeros(3), tg.tensor(np.zeros(3))
+    frozen._array().flags.writeable = False
+    for write, words in [
+        (lambda: x.add_(tg.ones(2, 3)), "output with shape"),
+        (lambda: tg.zeros(3, dtype="int64").mul_(0.5), "can't be cast"),
+        (lambda: tg.zeros(1).expand(3).exp_(), "more than one element"),
+        (lambda: tg.zeros(3, requires_grad=True).exp_(), "leaf Variable"),
+        (lambda: x.add_(tg.ones(3), tg.ones(3)), "argument"),
+        (lambda: tg.zeros(3, dtype="complex128").abs_(), "not supported for complex"),
+    ]:
+        for _ in range(3):
+            with pytest.raises((RuntimeError, TypeError), match=words):
+                write()
+    for _ in range(3):
+        with pytest.raises(ValueError, match="read-only"):
+            frozen.add_(1.0)
+    assert x._version == 0
+    assert x.tolist() == [0.0] * 3
+
+
+def test_gradients_come_first():
+    w, x = tg.tensor([2.0, 3.0], requires_grad=True), tg.zeros(2)
+    for _ in range(3):
+        y = tg.ones(2)
+        y.mul_(w).sin_()  # recorded, as w wants a gradient
+        y.sum().backward()
+        with tg.no_grad():
+            w.add_(w.grad, alpha=-0.1)
+            w.mul_(2.0)
+            w.grad.zero_()
+    assert w._version == 6
+    product = x * w  # saves x
+    x.add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+    with tg.inference_mode():
+        z = tg.ones(2)
+        z.mul_(3.0)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+        z.mul_(2.0)
+    assert z.tolist() == [3.0, 3.0]
+
+
+def test_writes_before_and_after_the_last_ones_are_counted():
+    w, x = tg.tensor([2.0], requires_grad=True), tg.zeros(1)
+    for _ in range(100):
+        x.add_(1.0)
+    product = x * w
+    x.add_(1.0)
+    x.sin_()
+    with pytest.raises(RuntimeError, match="is at version 102; expected version 100"):
+        product.backward()
+
+
+def test_views_of_what_has_a_history_later():
+    base, w = tg.zeros(4), tg.tensor(2.0, requires_grad=True)
+    view = base[:2]
+    view.add_(1.0)
+    base.mul_(w)  # now it has a history
+    view.add_(3.0)
+    base.sum().backward()
+    assert w.grad.item() == 2.0
+    assert view.requires_grad
+
+
+def test_a_number_becomes_an_array():
+    x = tg.zeros(3).sum()
+    alias = x.detach()
+    for _ in range(3):
+        x.add_(1.0).mul_(tg.tensor(2.0))
+    assert (x.item(), alias.item()) == (14.0, 14.0)
+
+
+def test_classes_derived_from_tensor():
+    class Mine(tg.Tensor):
+        pass
+
+    x = tg.nn.Parameter(tg.zeros(3))
+    with tg.no_grad():
+        for _ in range(3):
+            assert x.add_(1.0) is x
+    assert x.tolist() == [3.0] * 3
+    mine = tg.zeros(3).as_subclass(Mine) if hasattr(tg.Tensor, "as_subclass") else tg.zeros(3)
+    assert mine.add_(1.0) is mine
+
+
+def test_names_of_arguments():
+    x = tg.tensor([1.0, 5.0])
+    for _ in range(3):
+        x.clamp_(min=2.0).clamp_(max=4.0).add_(other=1.0, alpha=0.0).lerp_(weight=0.0, end=x)
+    assert x.tolist() == [2.0, 4.0]
+
+
+def test_methods_take_no_calls_of_python():
+    x, y, calls = tg.zeros(9), tg.ones(9), []
+
+    def program():
+        x.add_(y).mul_(0.5).sin_().clamp_(-1.0, 1.0).lerp_(y, 0.5).eq_(y)
+
+    for _ in range(3):
+        program()
+    sys.setprofile(lambda frame, event, value: calls.append(frame) if event == "call" else None)
+    try:
+        program()
+    finally:
+        sys.setprofile(None)
+    assert len(calls) == 1
+
+
+def test_every_method_that_writes_serves_as_its_function():
+    for name in public.names_in(public.WRITES):
+        method = getattr(tg.Tensor, f"{name}_")
+        assert callable(method)
+        assert method.__doc__
