@@ -48,7 +48,7 @@ def test_functions_of_two(name, count, other):
     function, array = getattr(tg, name), values(2 * count).reshape(2, count)
     x, y = tg.tensor(array), tg.tensor(array)
     second = {
-        "tensor": lambda x: tg.tensor(values(2 * count, 1).reshape(2, count)), "number": lambda x: tg.tensor(0.7) if name in ("atan2", "hypot") else 0.7,
+        "tensor": lambda x: tg.tensor(values(2 * count, 1).reshape(2, count)), "number": lambda x: tg.tensor(0.7),
         "itself": lambda x: x, "row": lambda x: x[0],
     }[other]  # fmt: skip
     for _ in range(3):

@@ -15,7 +15,7 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import get, stack
-from tapegrad.kernels.lines import Line, sum_of_line
+from tapegrad.kernels.lines import IGNORED, Line, sum_of_line
 from tapegrad.recording.steps import TERMS
 
 # A function of a block: (args, start, number, many, n, step, stride, adds). Its `many` lines begin `step` bytes apart;
@@ -194,7 +194,7 @@ def _logsumexp(dtype: str, width: int) -> Block:
 
 def _add_powers(dtype: str, width: int) -> Callable[..., Any]:
     """Return a function that stores ``factor * exp(x - shift)`` in the target, or adds it; each line has a factor."""
-    powers, terms, room = _powers(dtype), TERMS, TERMS * width
+    powers, terms, room, kind, infinite = _powers(dtype), TERMS, TERMS * width, np.dtype(dtype).type, math.inf
 
     def add_powers(
         target: int, x: int, factors: Any, shifts: Any, many: int, n: int, step: int, stride: int, adds: int
@@ -205,8 +205,9 @@ def _add_powers(dtype: str, width: int) -> Callable[..., Any]:
             powers(part, x + first * stride, shifts, many, count, step, stride)
             for i in range(many):
                 line, factor = target + i * step + first * stride, load(factors, i)
+                is_nothing = factor == 0 and load(shifts, i) == infinite  # whatever stands there
                 for k in range(count):
-                    value = factor * load(part, i * count + k)
+                    value = kind(0) if is_nothing else factor * load(part, i * count + k)
                     store_at(line, k * stride, value + load_at(line, k * stride, dtype) if adds else value, dtype)
 
     return add_powers
@@ -231,7 +232,7 @@ def _logsumexp_back(dtype: str, width: int) -> Block:
 
 
 def _class_loss(dtype: str, width: int) -> Block:
-    kind, logs_of_sums, room = np.dtype(dtype).type, _logs_of_sums(dtype, width), TERMS * 8
+    kind, logs_of_sums, room, ignored = np.dtype(dtype).type, _logs_of_sums(dtype, width), TERMS * 8, IGNORED
 
     def block(args: int, start: int, number: int, many: int, n: int, step: int, stride: int, adds: int) -> int:
         x, out = get(args, 0) + start, as_pointer(get(args, 2), dtype)
@@ -240,7 +241,9 @@ def _class_loss(dtype: str, width: int) -> Block:
         failed = 0
         for i in range(many):
             chosen = get(get(args, 1), number + i)
-            if chosen < 0 or chosen >= n:
+            if chosen == ignored:
+                store(out, number + i, kind(0))
+            elif chosen < 0 or chosen >= n:
                 failed += 1
             else:
                 # Of large scores the differences alone are exact. If the largest is infinite, the logarithm is nan.
@@ -253,7 +256,7 @@ def _class_loss(dtype: str, width: int) -> Block:
 
 def _class_loss_back(dtype: str, width: int) -> Block:
     kind, add_powers, logs_of_sums = np.dtype(dtype).type, _add_powers(dtype, width), _logs_of_sums(dtype, width)
-    wide, room = np.float64, TERMS * width
+    wide, room, ignored, infinite = np.float64, TERMS * width, IGNORED, math.inf
 
     def block(args: int, start: int, number: int, many: int, n: int, step: int, stride: int, adds: int) -> int:
         x, target = get(args, 1) + start, get(args, 4) + start
@@ -262,6 +265,10 @@ def _class_loss_back(dtype: str, width: int) -> Block:
         top, log_of_sum = as_pointer(stack(8), dtype), as_pointer(stack(8), "float64")  # of one line
         for i in range(many):
             chosen, out = get(get(args, 2), number + i), load(outs, number + i)
+            if chosen == ignored:
+                store(shifts, i, kind(infinite))
+                store(factors, i, kind(0))
+                continue
             shift = wide(out) + wide(load_at(x, i * step + chosen * stride, dtype))
             if not out < _LARGE:  # it has lost digits of the others, or all: the class may have probability 0
                 logs_of_sums(top, log_of_sum, x + i * step, 1, n, step, stride)
@@ -271,8 +278,10 @@ def _class_loss_back(dtype: str, width: int) -> Block:
             store(factors, i, kind(load(cts, number + i) * exp(wide(rounded) - shift)))
         add_powers(target, x, factors, shifts, many, n, step, stride, adds)
         for i in range(many):
-            at = i * step + get(get(args, 2), number + i) * stride
-            store_at(target, at, load_at(target, at, dtype) - load(cts, number + i), dtype)
+            chosen = get(get(args, 2), number + i)
+            at = i * step + chosen * stride
+            if chosen != ignored:
+                store_at(target, at, load_at(target, at, dtype) - load(cts, number + i), dtype)
         return 0
 
     return block

@@ -19,6 +19,7 @@ from tapegrad.recording.steps import TERMS
 # `adds` says whether to add to the target. The function returns 0, or 1 if it cannot compute the line.
 Line = Callable[[int, int, int, int, int, int], int]
 _PRODUCTS = 1024  # partial products that have room on the stack
+IGNORED = -(1 << 62)  # in place of the class of a line that does not count: its loss is 0, and so is its derivative
 LONGEST_PRODUCT = _PRODUCTS * _PRODUCTS  # elements of a line
 
 

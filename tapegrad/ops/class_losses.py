@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.kernels.lines import IGNORED
 from tapegrad.ops.along import floating, log_softmax
 from tapegrad.ops.arithmetic import add, div, mul, neg, where
 from tapegrad.ops.broadcasting import contiguous
@@ -19,7 +21,7 @@ from tapegrad.ops.score_rows import NotInRowsError, class_loss_op, class_nll_op,
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.index_values import are_within
-from tapegrad.ops.table.op import Bound, Sample, xp
+from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.ops.table.promotion import check_same
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor, from_array
@@ -87,6 +89,31 @@ def _class_weights(call: str, weight: Any, x: Tensor) -> np.ndarray | None:
     return np.asarray(given._data, dtype=x.dtype)
 
 
+def _of_rows(op: Op, call: str, input: Any, target: Any, ignored: int, reduction: str) -> Tensor | None:
+    """Return the loss of rows of scores with a class each; None if they are none, or a class is out of bounds."""
+    is_known = target.__class__ is Tensor and target._layout.dtype == np.int64 and target._layout.ndim == 1
+    absent = 0
+    if is_known and not modes.mode.value & modes.INTERCEPTORS:
+        marks = target._data == ignored
+        absent = np.count_nonzero(marks)
+        if absent:
+            target = target._data.copy()
+            target[marks] = IGNORED
+    elif ignored >= 0:
+        return None
+    try:
+        losses = op.plans.call(input, target)
+    except (NotInRowsError, IndexError):
+        return None
+    if absent and reduction == "mean":
+        return _mean_of(losses, len(target) - absent)
+    return reduction_of(call, reduction)(losses)
+
+
+def _mean_of(losses: Tensor, total: float) -> Tensor:
+    return mul(sum(losses), 1.0 / float(total) if total else math.nan)
+
+
 def _of_items(weights: np.ndarray, indices: Any) -> Any:
     """Return the weight of each item's class."""
     return from_array(weights)[indices] if isinstance(indices, Tensor) else weights[indices]
@@ -106,14 +133,16 @@ def _weighted(
     """
     if counted is not None:
         losses = where(counted, losses, 0.0)  # not a product: an item that does not count may be nan
-        each = counted.astype(losses.dtype) if each is None else np.where(counted, each, losses.dtype.type(0))
+        if each is not None:
+            each = np.where(counted, each, losses.dtype.type(0))
+        elif reduction == "mean":
+            return _mean_of(losses, np.count_nonzero(counted))
     if each is not None:
         losses = mul(losses, each)
         if isinstance(each, Tensor) and reduction == "mean":
             return div(sum(losses), sum(each))
         if reduction == "mean":
-            total = float(each.sum(dtype=np.float64))
-            return mul(sum(losses), 1.0 / total if total else float("nan"))
+            return _mean_of(losses, float(each.sum(dtype=np.float64)))
     return reduced(call, losses if losses.shape == shape else reshape(losses, shape), reduction)
 
 
@@ -194,13 +223,10 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
     >>> tg.nn.functional.nll_loss(tg.tensor([[-1.0, -2.0]]), tg.tensor([1]))
     tensor(2.)
     """
-    if weight is None and ignore_index < 0 and reduction in REDUCTIONS:
-        try:
-            losses = class_nll_op.plans.call(input, target)
-        except (NotInRowsError, IndexError):
-            pass  # classes may be ignored, or stand elsewhere than in the last of two dimensions
-        else:
-            return reduction_of("nll_loss", reduction)(losses)
+    if weight is None and reduction in REDUCTIONS:
+        loss = _of_rows(class_nll_op, "nll_loss", input, target, ignore_index, reduction)
+        if loss is not None:
+            return loss
     scores, classes = as_operand(input, "nll_loss", "input", 1), as_operand(target, "nll_loss", "target", 2)
     x = _class_last("nll_loss", scores)
     indices, counted = _class_indices("nll_loss", scores, classes, ignore_index)
@@ -272,13 +298,10 @@ def cross_entropy(
     >>> tg.nn.functional.cross_entropy(tg.tensor([[0.0, 0.0]]), tg.tensor([1]))
     tensor(0.6931)
     """
-    if weight is None and label_smoothing == 0.0 and ignore_index < 0 and reduction in REDUCTIONS:
-        try:
-            losses = class_loss_op.plans.call(input, target)
-        except (NotInRowsError, IndexError):
-            pass  # classes may be ignored, or stand elsewhere than in the last of two dimensions
-        else:
-            return reduction_of("cross_entropy", reduction)(losses)
+    if weight is None and label_smoothing == 0.0 and reduction in REDUCTIONS:
+        loss = _of_rows(class_loss_op, "cross_entropy", input, target, ignore_index, reduction)
+        if loss is not None:
+            return loss
     scores, goal = as_operand(input, "cross_entropy", "input", 1), as_operand(target, "cross_entropy", "target", 2)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")

@@ -9,6 +9,7 @@ import numpy as np
 
 import tapegrad.kernels.classes  # noqa: F401  # the lines of one op
 from tapegrad.kernels.along import step_along
+from tapegrad.kernels.lines import IGNORED
 from tapegrad.ops.along import along
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.index_values import are_within, as_integers, index_values
@@ -49,10 +50,10 @@ def _binds(name: str, call: str) -> Callable[[Any, Any], Bound]:
 
 def _at_classes(x: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Return the score of the class of each row."""
-    classes = x.shape[1]
-    if ((indices < 0) | (indices >= classes)).any():
+    classes, counted = x.shape[1], indices != IGNORED
+    if (counted & ((indices < 0) | (indices >= classes))).any():
         raise IndexError(f"a class is out of bounds; there are {classes}")
-    found: np.ndarray = x[np.arange(len(x)), indices]
+    found: np.ndarray = np.where(counted, x[np.arange(len(x)), np.where(counted, indices, 0)], x.dtype.type(0))
     return found
 
 
@@ -114,12 +115,15 @@ def _class_loss_by_numpy(x: np.ndarray, indices: np.ndarray, dim: tuple[int, ...
     own = _at_classes(x, indices)
     top = x.max(axis=1, keepdims=True, initial=-np.inf)
     found: np.ndarray = np.log(np.exp(x - top).sum(axis=1)) + (top[:, 0] - own)  # the sum of large scores loses digits
-    return found
+    return np.where(indices != IGNORED, found, x.dtype.type(0))
 
 
 def _class_loss_rule(ct: Any, x: Any, index_arrays: tuple[np.ndarray, ...], out: Any) -> Any:
     """Return the cotangent of the scores; `out` is for the kernel, which so needs no sum of exponentials."""
-    return xp.unsqueeze(ct, 1) * xp.softmax(x, 1) - _in_class(ct, index_arrays, x.shape[1])
+    indices = as_integers(index_arrays[0])
+    ignored = xp.unsqueeze(indices == IGNORED, 1)
+    slopes = xp.unsqueeze(ct, 1) * xp.softmax(x, 1) - _in_class(ct, index_arrays, x.shape[1])
+    return xp.where(ignored, 0.0, slopes) if isinstance(indices, np.ndarray) and ignored.any() else slopes
 
 
 class_loss_op = _op(

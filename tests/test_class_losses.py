@@ -1,0 +1,41 @@
+"""Losses of classes, beside PyTorch's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+import tapegrad.nn.functional as F
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+@pytest.mark.parametrize("ignored", [-100, -1, 0, 2])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("shape", [(4, 3), (300, 70), (2, 3, 4, 5)])
+def test_classes_that_do_not_count(name, ignored, reduction, shape):
+    torch, results = pytest.importorskip("torch"), []
+    rng = np.random.default_rng(0)
+    scores, classes = rng.normal(size=shape), rng.integers(0, shape[1], shape[:1] + shape[2:])
+    classes[rng.random(classes.shape) < 0.5] = ignored
+    for m in (tg, torch):
+        x = m.tensor(scores, requires_grad=True)
+        for _ in range(2):  # gradients add up
+            loss = getattr(m.nn.functional, name)(x, m.tensor(classes), ignore_index=ignored, reduction=reduction)
+            (loss * 0.7).sum().backward()
+        results.append((loss.detach().numpy(), x.grad.numpy()))
+    for own, other in zip(*results, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-11, atol=1e-14)
+
+
+def test_rows_that_do_not_count_may_be_anything():
+    x = tg.tensor([[1.0, 2.0], [np.inf, np.nan], [np.nan, 1.0]], requires_grad=True)
+    loss = F.cross_entropy(x, tg.tensor([1, -100, -100]))
+    loss.backward()
+    assert loss.item() == pytest.approx(np.log1p(np.exp(-1.0)))
+    assert x.grad[1:].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    with pytest.raises(IndexError, match="Target -100 is out of bounds"):
+        F.cross_entropy(x, tg.tensor([1, -100, -1]), ignore_index=-1)
+    assert F.cross_entropy(x, tg.tensor([-100] * 3)).isnan()
+    target = tg.tensor([1, -100, 0])
+    assert tg.autograd.gradgradcheck(lambda x: F.cross_entropy(x, target), tg.rand(3, 2, requires_grad=True))
