@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,13 +11,14 @@ import numpy as np
 from tapegrad.devices import DeviceLike, check_device, is_device
 from tapegrad.dtypes import TORCH_NAMES, DTypeLike, check_dtype
 from tapegrad.kernels.elementwise import loop_step
+from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import apply, as_operand
+from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, Step
-from tapegrad.tape.layout import contiguous_strides
+from tapegrad.tape.layout import Layout, contiguous_strides
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -24,8 +27,24 @@ def _forward(x: Any, source: np.dtype, dtype: np.dtype) -> Any:
     return (x.real if source.kind == "c" and dtype.kind not in "cb" else x).astype(dtype)
 
 
+def _forward_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
+    """Return NumPy's own method where a real array is converted."""
+    if layouts[0].inline or layouts[0].dtype.kind == "c":
+        return functools.partial(_forward, **attrs)
+    return operator.methodcaller("astype", attrs["dtype"])
+
+
 def _identity(ct: Any) -> Any:
     return ct
+
+
+def _bind(input: Any, dtype: Any) -> Any:
+    x = as_operand(input, "to", "input", 1)
+    dtype = np.dtype(dtype)
+    if x._layout.dtype is dtype and not x._layout.weak:
+        return x
+    check_dtype(dtype)
+    return Bound((x,), {"source": x._layout.dtype, "dtype": dtype})
 
 
 def _step(plan: Plan, operand: int) -> Step | None:
@@ -44,6 +63,8 @@ cast_row = Op(
     name="cast",
     operands=("x",),
     forward=_forward,
+    prepare_forward=_forward_for,
+    bind=_bind,
     vjp=(lambda ct, source: xp.cast(ct, source),),
     family="cast",
     linear=True,
@@ -58,6 +79,7 @@ cast_row = Op(
         for dtype in (np.float32, np.complex128)
     ),
 )
+connect(cast_row, 1)
 
 
 def cast(input: Any, dtype: DTypeLike) -> Tensor:
@@ -89,13 +111,9 @@ def cast(input: Any, dtype: DTypeLike) -> Tensor:
     >>> cast(tg.tensor([1.5]), "int64")
     tensor([1])
     """
-    x = as_operand(input, "to", "input", 1)
-    dtype = np.dtype(dtype)
-    if x._layout.dtype is dtype and not x._layout.weak:
-        return x
-    check_dtype(dtype)
-    result: Tensor = apply(cast_row, Bound((x,), {"source": x._layout.dtype, "dtype": dtype}))
-    return result
+    if input.__class__ is Tensor and input._layout.dtype is dtype and not mode.value & INTERCEPTORS:
+        return input
+    return cast_row.plans.call(input, dtype)
 
 
 xp.cast = cast
@@ -254,9 +272,10 @@ def astype(input: Tensor, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
 
 def conversion(name: str, dtype: str) -> Any:
     """Return the method that converts to one dtype."""
+    of_elements = np.dtype(dtype)
 
     def call(input: Tensor) -> Tensor:
-        return cast(input, dtype)
+        return cast(input, of_elements)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Return the tensor converted to {dtype}; itself if it has that dtype."
