@@ -225,7 +225,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Tensor:
 
         return nonzero(condition, as_tuple=True)  # type: ignore[no-any-return]
     dtype = condition.dtype if isinstance(condition, Tensor) else np.asarray(condition).dtype
-    if dtype != np.bool_:
+    if dtype.kind != "b":
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtype}; "
             f"compare, e.g. condition != 0"
@@ -243,7 +243,7 @@ def _where_in_rules(condition: Any, input: Any, other: Any) -> Any:
         chosen, masked = (input, other) if condition else (other, input)
         if isinstance(chosen, Tensor) or not isinstance(masked, Tensor):
             return chosen
-    return where(condition, input, other)
+    return _where(condition, input, other)
 
 
 xp.where, xp.sgn = _where_in_rules, sgn

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.promotion import only_floats
@@ -49,7 +50,13 @@ xlog1py = binary(
 
 _LN2 = math.log(2)
 logaddexp2 = binary(
-    "logaddexp2", np.logaddexp2,
+    "logaddexp2",
+    Function(
+        "logaddexp2", np.logaddexp2,
+        formula=lambda x, y: (
+            xp.where(x < y, y, x) + xp.log1p(xp.exp(xp.where(x == y, 0.0, -abs(x - y) * _LN2))) / _LN2
+        ),
+    ),
     (lambda ct, x, y: ct / (1 + xp.exp((y - x) * _LN2)), lambda ct, x, y: ct / (1 + xp.exp((x - y) * _LN2))),
     doc="Logarithm to base 2 of the sum of powers of 2.",
     derivative=":math:`1/(1 + 2^{y - x})` and :math:`1/(1 + 2^{x - y})`.", real_only=True,

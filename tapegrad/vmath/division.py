@@ -1,4 +1,7 @@
-"""Remainders and rounded quotients: x - q y with q = trunc(x / y) is exact, but for a q that is rounded up by one."""
+"""Remainders and rounded quotients: x - q y with q = trunc(x / y) is exact, but for a q that is rounded up by one.
+
+And the next floating-point number.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.vmath.functions import function
-from tapegrad.vmath.lanes import Lanes, absolute, copysign, fma, trunc, where
+from tapegrad.vmath.lanes import Lanes, absolute, bits, copysign, fma, number, trunc, where
 
-__all__ = ["floor_divide", "fmod", "remainder", "trunc_divide"]
+__all__ = ["floor_divide", "fmod", "nextafter", "remainder", "trunc_divide"]
 
 
 def _fmod(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
@@ -45,3 +48,16 @@ def floor_divide(x: Any, y: Any) -> Any:
 def trunc_divide(x: Any, y: Any) -> Any:
     """Return the quotient without its fraction."""
     return np.trunc(x / y)
+
+
+def _nextafter(x: Lanes, y: Lanes) -> Lanes:
+    """Step by one in the bits, which are in the order of the numbers' sizes."""
+    places = bits(x)
+    grows = ((x > 0.0) & (y > x)) | ((x < 0.0) & (y < x))
+    moved = number(where(grows, places + 1, places - 1))
+    least = copysign(number((places & 0) | 1), y)
+    found = where(x == y, y, where(x == 0.0, least, moved))
+    return where((x == x) & (y == y), found, x + y)
+
+
+nextafter = function("nextafter", _nextafter, _nextafter)
