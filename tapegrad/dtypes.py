@@ -104,7 +104,7 @@ def check_range(number: Any, dtype: np.dtype) -> None:
         wraps = dtype.kind == "u" and isinstance(number, builtins.int)
         fits = (-limits.max if wraps else limits.min) <= number <= limits.max  # nan is in no range
     else:
-        fits = dtype not in (float32, complex64) or not _LARGEST_SINGLE < abs(number) < math.inf
+        fits = dtype.char not in "fF" or not _LARGEST_SINGLE < abs(number) < math.inf
     if not fits:
         raise RuntimeError(f"value cannot be converted to type {dtype} without overflow; it is {number}")
 

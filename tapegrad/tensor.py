@@ -140,9 +140,10 @@ class Tensor(TensorMethods):
         return self._looked_at().tolist()
 
     def __float__(self) -> float:
-        if self._layout.size == 1 and views.renewed(self)._node is not None:
+        is_one = self._layout.size == 1
+        if is_one and views.renewed(self)._node is not None:
             warnings.warn(errors.NUMBER_OF_GRAD, UserWarning, stacklevel=2)
-        return float(errors.real_number(self, "double"))
+        return float(self.item() if is_one and self.dtype.kind != "c" else errors.real_number(self, "double"))
 
     def __int__(self) -> int:
         return int(errors.real_number(self, "int64_t"))

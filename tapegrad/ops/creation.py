@@ -108,12 +108,17 @@ def shape_of(call: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
         size = (*size, named)
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
+    for length in size:
+        if length.__class__ is not int or length < 0:
+            break
+    else:
+        return size
     try:
-        shape = tuple(operator.index(length) for length in size)
+        shape = tuple(map(operator.index, size))
     except TypeError:
         kinds = ", ".join(type(length).__name__ for length in size)
         raise TypeError(f"{call}(): argument 'size' must be tuple of ints, but got ({kinds})") from None
-    if any(length < 0 for length in shape):
+    if min(shape, default=0) < 0:
         raise RuntimeError(
             f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}; {call}() needs lengths >= 0"
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.devices import DeviceLike
-from tapegrad.dtypes import DTypeLike, check_range
+from tapegrad.dtypes import DTypeLike, check_range, default_dtype
 from tapegrad.ops.broadcasting import clone
 from tapegrad.ops.creation import array_of, as_tensor, dtype_or_default, made, shape_of, tensor
 from tapegrad.ops.table import docs
@@ -163,7 +163,9 @@ def ones(
     """
     if out is not None:
         return into(out, "ones", lambda kind: ones(*shape, size=size, dtype=kind), (dtype,), 0)  # type: ignore[no-any-return]
-    return made(np.ones(shape_of("ones", shape, size), dtype_or_default(dtype)), requires_grad, device)
+    array = np.empty(shape_of("ones", shape, size), dtype_or_default(dtype))
+    array.fill(1)
+    return made(array, requires_grad, device)
 
 
 @public()
@@ -193,10 +195,15 @@ def full(
     >>> tg.full((2,), 0.5)
     tensor([0.5000, 0.5000])
     """
+    value, kind = fill_value, default_dtype() if dtype is None else np.dtype(dtype)
     if dtype is not None:
-        check_range(fill_value, np.dtype(dtype))
-    value = array_of("full", fill_value, dtype, True)
-    return made(np.full(shape_of("full", (size,)), value), requires_grad, device)
+        check_range(value, kind)
+    if value.__class__ is not float or kind.char not in "fd":  # else it is what `array_of` would return
+        value = array_of("full", value, dtype, True)
+        kind = value.dtype
+    array = np.empty(shape_of("full", (size,)), kind)
+    array[...] = value
+    return made(array, requires_grad, device)
 
 
 def _shape_and_dtype(name: str, input: Any, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype]:

