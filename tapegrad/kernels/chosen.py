@@ -17,7 +17,6 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import load_at, store_at
 from tapegrad.compiler.intrinsics import get, memcpy, memset
-from tapegrad.kernels.indexed import along_address, step_by_indices
 from tapegrad.kernels.structural import copy_step, zeroed_step
 from tapegrad.recording.steps import ARRAY, CT, Step
 from tapegrad.tape.layout import Layout, dtype_name
@@ -118,6 +117,48 @@ def chosen_address(name: str, dtype: str, way: str = "") -> int:
     return address_of(f"{name}-{dtype}", _gather(dtype) if name == "gather" else _left_out(dtype))
 
 
+def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
+    """Return the kernel that goes over ``(outer, n, inner)`` elements, each with a number along another dimension.
+
+    It adds element ``(i, k, j)`` of the cotangent to ``(i, number, j)`` of the target, or the other way round. Where it
+    scatters, the target is zeroed first. Numbers beyond the dimension are passed over: a user can reach the array that
+    holds them, e.g. the indices that a sort returned.
+    """
+    size = np.dtype(dtype).itemsize
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        source, numbers, target = get(args, 0), get(args, 1), get(args, 2)
+        for i in range(outer):
+            for k in range(n):
+                for j in range(inner):
+                    at = (i * n + k) * inner + j
+                    number = get(numbers, at)
+                    number += length if number < 0 else 0
+                    if number < 0 or number >= length:
+                        if not scatters and not accumulate:
+                            memset(target + at * size, size)
+                        continue
+                    other = ((i * length + number) * inner + j) * size
+                    here, there = source + at * size, target + other
+                    if not scatters:
+                        here, there = source + other, target + at * size
+                    value = load_at(here, 0, dtype)
+                    if scatters or accumulate:
+                        value += load_at(there, 0, dtype)
+                    store_at(there, 0, value, dtype)
+        return 0
+
+    return kernel
+
+
+@cache
+def along_address(dtype: str, scatters: bool) -> int:
+    """Return the address of the kernel that scatters or gathers by indices along a dimension."""
+    name = "scatter-along" if scatters else "gather-along"
+    return address_of(f"{name}-{dtype}", _along_kernel(dtype, scatters))
+
+
 def chosen_geometry(x: Layout, indices: Layout, dim: int) -> list[int] | None:
     """Return the shape of the indices, and the length that they choose from; None if the others are not all there."""
     before, after = x.shape[:dim], x.shape[dim + 1 :]
@@ -139,6 +180,32 @@ def has_kernel(*layouts: Layout) -> bool:
 
 
 # Steps -------------------------------------------------------------------------------------------------------------
+
+
+def step_by_indices(plan: Plan, dim: int, indices: str, way: str) -> Step | None:
+    """Return the step that scatters a cotangent to elements with given numbers along a dimension, or gathers it.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose residual `indices` are the numbers: contiguous, of the shape of the cotangent where it scatters and of
+        the operand where it gathers, but for dimensions of length 1 that were dropped.
+    dim : int
+    indices : str
+    way : {"scatter", "gather"}
+    """
+    own, result = plan.layouts[0], plan.result
+    if indices in plan.op.operands and (not plan.layout(indices).contiguous or plan.layout(indices).dtype != np.int64):
+        return None
+    scatters = way == "scatter"
+    whole, part = (own, result) if scatters else (result, own)
+    before, after = own.shape[:dim], own.shape[dim + 1 :]
+    outer, inner = math.prod(before), math.prod(after)
+    n = part.size // (outer * inner) if outer * inner else 0
+    geometry = [0, outer, n, inner, whole.shape[dim]]
+    sources = [(CT, 0), (ARRAY, plan.position(indices))]
+    address = partial(along_address, dtype_name(own.dtype), scatters)
+    return Step(address, geometry, sources, into_view=scatters)
 
 
 def gather_step(plan: Plan, operand: int) -> Step | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tapegrad.compiler.cache import address_of
-from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
+from tapegrad.compiler.elements import as_pointer, load, store
 from tapegrad.compiler.intrinsics import get, memcpy, memset
 from tapegrad.kernels.strides import coalesce
 from tapegrad.kernels.structural import summed_to, zeroed_step
@@ -61,11 +61,22 @@ def _indexed_kernel(way: str, dtype: str) -> Callable[..., int]:
         if not scatters:
             dense, chosen = chosen, dense
         chosen += get(geometry, _BEGIN)
+        count, step, is_one = get(geometry, CHOSEN), get(geometry, _STEP), get(geometry, _ARRAYS) == 1
+        first, length, stride = get(args, 1), get(geometry, _DIMENSIONS), get(geometry, _DIMENSIONS + 1)
         for i in range(get(geometry, _OUTER)):
-            for j in range(get(geometry, CHOSEN)):
-                at = chosen + i * get(geometry, _STEP) + _offset(args + 8, geometry, j)
+            for j in range(count):
+                if is_one:
+                    index = get(first, j)
+                    offset = (index + length if index < 0 else index) * stride
+                else:
+                    offset = _offset(args + 8, geometry, j)
+                at = chosen + i * step + offset
                 own, other = as_pointer(at, dtype), as_pointer(dense, dtype)
-                if scatters:
+                if scatters and inner == 1:
+                    store(own, 0, load(own, 0) + load(other, 0))
+                elif inner == 1:
+                    store(other, 0, load(own, 0) + load(other, 0) if accumulate else load(own, 0))
+                elif scatters:
                     for k in range(inner):
                         store(own, k, load(own, k) + load(other, k))
                 else:
@@ -276,74 +287,3 @@ def left_out_step(plan: Plan, indices: tuple[int, ...]) -> Step | None:
     return zeroed_step(
         own, partial(_indexed_address, "left-out", dtype_name(own.dtype)), geometry, _sources(plan, geometry)
     )
-
-
-# Along a dimension -------------------------------------------------------------------------------------------------
-
-
-def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
-    """Return the kernel that goes over ``(outer, n, inner)`` elements, each with a number along another dimension.
-
-    It adds element ``(i, k, j)`` of the cotangent to ``(i, number, j)`` of the target, or the other way round. Where it
-    scatters, the target is zeroed first. Numbers beyond the dimension are passed over: a user can reach the array that
-    holds them, e.g. the indices that a sort returned.
-    """
-    size = np.dtype(dtype).itemsize
-
-    def kernel(args: int, geometry: int, accumulate: int) -> int:
-        outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
-        source, numbers, target = get(args, 0), get(args, 1), get(args, 2)
-        for i in range(outer):
-            for k in range(n):
-                for j in range(inner):
-                    at = (i * n + k) * inner + j
-                    number = get(numbers, at)
-                    number += length if number < 0 else 0
-                    if number < 0 or number >= length:
-                        if not scatters and not accumulate:
-                            memset(target + at * size, size)
-                        continue
-                    other = ((i * length + number) * inner + j) * size
-                    here, there = source + at * size, target + other
-                    if not scatters:
-                        here, there = source + other, target + at * size
-                    value = load_at(here, 0, dtype)
-                    if scatters or accumulate:
-                        value += load_at(there, 0, dtype)
-                    store_at(there, 0, value, dtype)
-        return 0
-
-    return kernel
-
-
-@cache
-def along_address(dtype: str, scatters: bool) -> int:
-    """Return the address of the kernel that scatters or gathers by indices along a dimension."""
-    name = "scatter-along" if scatters else "gather-along"
-    return address_of(f"{name}-{dtype}", _along_kernel(dtype, scatters))
-
-
-def step_by_indices(plan: Plan, dim: int, indices: str, way: str) -> Step | None:
-    """Return the step that scatters a cotangent to elements with given numbers along a dimension, or gathers it.
-
-    Parameters
-    ----------
-    plan : Plan
-        Whose residual `indices` are the numbers: contiguous, of the shape of the cotangent where it scatters and of
-        the operand where it gathers, but for dimensions of length 1 that were dropped.
-    dim : int
-    indices : str
-    way : {"scatter", "gather"}
-    """
-    own, result = plan.layouts[0], plan.result
-    if indices in plan.op.operands and (not plan.layout(indices).contiguous or plan.layout(indices).dtype != np.int64):
-        return None
-    scatters = way == "scatter"
-    whole, part = (own, result) if scatters else (result, own)
-    before, after = own.shape[:dim], own.shape[dim + 1 :]
-    outer, inner = math.prod(before), math.prod(after)
-    n = part.size // (outer * inner) if outer * inner else 0
-    geometry = [0, outer, n, inner, whole.shape[dim]]
-    sources = [(CT, 0), (steps.ARRAY, plan.position(indices))]
-    address = partial(along_address, dtype_name(own.dtype), scatters)
-    return Step(address, geometry, sources, into_view=scatters)

@@ -32,10 +32,9 @@ def _are_equal(x: Any, y: Any) -> Any:
     return x == y or (x != x and y != y)
 
 
-def _place(indices: Any, at: int, n: int, inner: int, length: int) -> int:
-    """Return the element that an index chooses; -1 if there is none."""
-    index = load(indices, at)
-    return (at // (n * inner) * length + index) * inner + at % inner if index >= 0 and index < length else -1
+def _place(index: int, i: int, j: int, inner: int, length: int) -> int:
+    """Return the element that an index at ``(i, k, j)`` chooses; -1 if there is none."""
+    return (i * length + index) * inner + j if index >= 0 and index < length else -1
 
 
 def _shares(dtype: str) -> Callable[[int, int, int], int]:
@@ -43,7 +42,7 @@ def _shares(dtype: str) -> Callable[[int, int, int], int]:
     kind, are_equal, place_of = np.dtype(dtype).type, _are_equal, _place
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
-        n, inner, length = get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
         ct, x, indices = (
             as_pointer(get(args, 0), dtype),
             as_pointer(get(args, 2), dtype),
@@ -54,16 +53,19 @@ def _shares(dtype: str) -> Callable[[int, int, int], int]:
             as_pointer(get(args, 5), dtype),
             as_pointer(get(args, 6), dtype),
         )
-        count, total = get(geometry, 1) * n * inner, get(geometry, 1) * length * inner
+        total = outer * length * inner
         for k in range(total):
             store(share, k, kind(1) if are_equal(load(x, k), load(out, k)) else kind(0))
         for turn in range(get(geometry, 5), 2):  # turn 0 leaves out what was there
-            for at in range(count):
-                place = place_of(indices, at, n, inner, length)
-                if place >= 0 and turn == 0:
-                    store(share, place, kind(0))
-                elif place >= 0 and are_equal(load(source, at), load(out, place)):
-                    store(share, place, load(share, place) + kind(1))
+            for i in range(outer):
+                for k in range(n):
+                    for j in range(inner):
+                        at = (i * n + k) * inner + j
+                        place = place_of(load(indices, at), i, j, inner, length)
+                        if place >= 0 and turn == 0:
+                            store(share, place, kind(0))
+                        elif place >= 0 and are_equal(load(source, at), load(out, place)):
+                            store(share, place, load(share, place) + kind(1))
         for k in range(total):
             store(share, k, load(ct, k) / load(share, k))
         return 0
@@ -76,7 +78,7 @@ def _others(dtype: str) -> Callable[[int, int, int], int]:
     kind, place_of = np.dtype(dtype).type, _place
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
-        n, inner, length = get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
         ct, x, indices = (
             as_pointer(get(args, 0), dtype),
             as_pointer(get(args, 2), dtype),
@@ -87,20 +89,23 @@ def _others(dtype: str) -> Callable[[int, int, int], int]:
             as_pointer(get(args, 5), dtype),
             as_pointer(get(args, 6), dtype),
         )
-        total, zero, one = get(geometry, 1) * length * inner, kind(0), kind(1)
+        total, zero, one = outer * length * inner, kind(0), kind(1)
         for k in range(total):
             store(scratch, k, one if load(x, k) == zero else zero)  # how many zeros there are
             store(scratch, total + k, one if load(x, k) == zero else load(x, k))
         for turn in range(get(geometry, 5), 2):
-            for at in range(get(geometry, 1) * n * inner):
-                place = place_of(indices, at, n, inner, length)
-                if place >= 0 and turn == 0:
-                    store(scratch, place, zero)
-                    store(scratch, total + place, one)
-                elif place >= 0 and load(source, at) == zero:
-                    store(scratch, place, load(scratch, place) + one)
-                elif place >= 0:
-                    store(scratch, total + place, load(scratch, total + place) * load(source, at))
+            for i in range(outer):
+                for k in range(n):
+                    for j in range(inner):
+                        at = (i * n + k) * inner + j
+                        place = place_of(load(indices, at), i, j, inner, length)
+                        if place >= 0 and turn == 0:
+                            store(scratch, place, zero)
+                            store(scratch, total + place, one)
+                        elif place >= 0 and load(source, at) == zero:
+                            store(scratch, place, load(scratch, place) + one)
+                        elif place >= 0:
+                            store(scratch, total + place, load(scratch, total + place) * load(source, at))
         for k in range(total):
             others = load(ct, k) * load(scratch, total + k) if load(scratch, k) == one else zero
             store(scratch, k, load(ct, k) * load(out, k))
@@ -127,16 +132,19 @@ def _second(dtype: str, part: Callable[..., Any], of_source: bool) -> Callable[[
     kind, place_of = np.dtype(dtype).type, _place
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
-        n, inner, length = get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
         scratch, target = as_pointer(get(args, 0), dtype), as_pointer(get(args, 1), dtype)
         indices, out = as_pointer(get(args, 3), "int64"), as_pointer(get(args, 5), dtype)
         values = as_pointer(get(args, 4 if of_source else 2), dtype)
-        total = get(geometry, 1) * length * inner
-        for at in range(get(geometry, 1) * n * inner if of_source else total):
-            place, own = place_of(indices, at, n, inner, length) if of_source else at, kind(0)
-            if place >= 0:
-                own = part(scratch, out, place, total, load(values, at))
-            store(target, at, load(target, at) + own if accumulate else own)
+        total, rows = outer * length * inner, n if of_source else length
+        for i in range(outer):
+            for k in range(rows):
+                for j in range(inner):
+                    at = (i * rows + k) * inner + j
+                    place, own = place_of(load(indices, at), i, j, inner, length) if of_source else at, kind(0)
+                    if place >= 0:
+                        own = part(scratch, out, place, total, load(values, at))
+                    store(target, at, load(target, at) + own if accumulate else own)
         return 0
 
     return kernel

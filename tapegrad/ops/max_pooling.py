@@ -11,8 +11,7 @@ import numpy as np
 
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import has_kernel
-from tapegrad.kernels.chosen import chosen_address
-from tapegrad.kernels.indexed import along_address
+from tapegrad.kernels.chosen import along_address, chosen_address
 from tapegrad.kernels.windows import geometry_of_windows, windows_address
 from tapegrad.ops.pool_arguments import images, numbers, output_sizes, pool_counts
 from tapegrad.ops.pooling import ALSO_AT_TOP, adaptive_windows, over_windows, pool_doc, publish_composite, windows_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.forward.results import Draft
 from tapegrad.forward.rowwise import extrema
-from tapegrad.kernels.indexed import step_by_indices
+from tapegrad.kernels.chosen import step_by_indices
 from tapegrad.ops.reductions import kept_shape
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import apply, as_operand

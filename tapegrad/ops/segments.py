@@ -118,13 +118,15 @@ def segment_reduce(
     ends = _ends(x, lengths, offsets, axis, unsafe)
     segments, length = ends.shape[-1] - 1, x.shape[axis]
     before, behind = ends.shape[:-1], x.shape[axis + 1 :]
-    rows = [_segments_of(own, length) for own in ends.reshape(-1, segments + 1)]
-    chosen = np.array(rows, np.int64).reshape(*before, length)
+    rows, is_whole = _segments_of(ends.reshape(-1, segments + 1), length)
+    chosen = rows.reshape(*before, length)
     if behind:
         chosen = np.ascontiguousarray(np.broadcast_to(chosen.reshape(*chosen.shape, *[1] * len(behind)), x.shape))
     way, neutral = _WAYS[reduce]
-    start = from_array(np.full((*before, segments + 1, *behind), neutral, x.dtype))
-    out = scatter_reduce(start, axis, from_array(chosen), x, way).narrow(axis, 0, segments)
+    start = np.empty((*before, segments + (not is_whole), *behind), x.dtype)
+    start.fill(neutral)
+    out = scatter_reduce(from_array(start), axis, from_array(chosen), x, way)
+    out = out if is_whole else out.narrow(axis, 0, segments)
     out = out if initial is None else _with_initial(out, reduce, initial)
     if reduce != "mean":
         return out
@@ -133,15 +135,20 @@ def segment_reduce(
     return div(out, from_array(np.where(counts, counts, nothing).astype(out.dtype)))
 
 
-def _segments_of(ends: np.ndarray, length: int) -> np.ndarray:
-    """Return the number of each element's segment; that of no segment, left out at the end, for those in none."""
-    counts = ends[1:] - ends[:-1]
-    if ends[0] == 0 and ends[-1] == length and not (counts < 0).any():  # each element is in one segment
-        return np.arange(len(counts)).repeat(counts)
-    ends = np.maximum.accumulate(np.minimum(np.maximum(ends, 0), length))
-    found = np.full(length, len(ends) - 1)
-    found[ends[0] : ends[-1]] = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    return found
+def _segments_of(ends: np.ndarray, length: int) -> tuple[np.ndarray, bool]:
+    """Return the number of each element's segment, in each row; and whether each element is in one.
+
+    Others have the number of no segment, which is left out at the end.
+    """
+    counts = ends[:, 1:] - ends[:, :-1]
+    rows, numbers = len(ends), np.arange(counts.shape[1])
+    wrong = np.count_nonzero(counts < 0) or np.count_nonzero(ends[:, 0]) or np.count_nonzero(ends[:, -1] != length)
+    if not wrong:
+        return (numbers if rows == 1 else np.tile(numbers, rows)).repeat(counts.reshape(-1)), True
+    found = np.full((rows, length), counts.shape[1])
+    for row, own in zip(found, np.maximum.accumulate(np.minimum(np.maximum(ends, 0), length), 1), strict=True):
+        row[own[0] : own[-1]] = numbers.repeat(own[1:] - own[:-1])
+    return found, False
 
 
 def _ends(x: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> np.ndarray:
@@ -164,11 +171,11 @@ def _ends(x: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> np.
         )
     if name == "offsets":
         return found.astype(np.int64)
-    if (found < 0).any():
+    if np.count_nonzero(found < 0):
         raise RuntimeError("lengths contains negative value!")
     ends = np.zeros((*found.shape[:-1], found.shape[-1] + 1), np.int64)
-    np.cumsum(found, -1, np.int64, ends[..., 1:])
-    if not unsafe and (ends[..., -1] != x.shape[axis]).any():
+    found.cumsum(-1, np.int64, ends[..., 1:])
+    if not unsafe and np.count_nonzero(ends[..., -1] != x.shape[axis]):
         raise RuntimeError(
             "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
             "!unsafe."
