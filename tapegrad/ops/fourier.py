@@ -5,26 +5,29 @@ An op transforms any number of dimensions; its public functions of one and of tw
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES, default_dtype, real_dtype
+from tapegrad.forward.fourier import prepared_transform, transform
+from tapegrad.forward.fourier import resized as resized_array
 from tapegrad.ops.casts import cast
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import FFT, Names, register
 from tapegrad.ops.table.structural import all_dims, operation
 from tapegrad.runtime.named_tuples import NamedTuple
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
 
 
 @operation(
     "resized",
-    forward=lambda x, shape: _resized(x, shape),
+    forward=resized_array,
     vjp=(lambda ct, x_shape: xp.resized(ct, x_shape),),
     family="fourier",
     linear=True,
@@ -36,13 +39,6 @@ Shape = tuple[int, ...]
 def resized(input: Any, shape: Shape) -> Bound:
     """Return a tensor of another shape: dimensions are cut, or get zeros, at their end."""
     return Bound((as_operand(input, "resized", "input", 1),), {"shape": shape})
-
-
-def _resized(x: np.ndarray, shape: Shape) -> np.ndarray:
-    out = np.zeros(shape, x.dtype)
-    common = tuple([slice(min(sizes)) for sizes in zip(shape, x.shape, strict=True)])
-    out[common] = x[common]
-    return out
 
 
 # Rules -------------------------------------------------------------------------------------------------------------
@@ -96,41 +92,34 @@ _KINDS: Final = {
 _OF_HALF: Final = " Here c is 1 for the elements 0 and n/2, and 2 for the others."
 
 
-def _weights(factor: float, s: Shape, dims: Shape, like: Any) -> Any:
-    """Return the factors of half a spectrum: frequencies 0 and n/2 stand for one, all others for two."""
-    half = s[-1] // 2 + 1
-    weights = np.full(half, factor, real_dtype(like.dtype))
+@functools.lru_cache(maxsize=256)
+def _weights(factor: float, length: int, dtype: np.dtype, behind: int) -> np.ndarray:
+    """Return the factors of half a spectrum: frequencies 0 and n/2 stand for one, all others for two.
+
+    So many dimensions stand behind that of the spectrum.
+    """
+    half = length // 2 + 1
+    weights = np.full(half, factor, real_dtype(dtype))
     weights[0] = 1
-    if s[-1] % 2 == 0:
+    if length % 2 == 0:
         weights[-1] = 1
-    return from_array(weights.reshape((half,) + (1,) * (len(like.shape) - 1 - dims[-1])))
+    weights.flags.writeable = False
+    return weights.reshape((half,) + (1,) * behind)
+
+
+def _weighted(x: Any, factor: float, s: Shape, dims: Shape) -> Any:
+    return x if factor == 1 else x * _weights(factor, s[-1], x.dtype, x.ndim - 1 - dims[-1])
 
 
 def _rule_of(kind: _Kind) -> Callable[..., Any]:
     def rule(ct: Any, x_shape: Shape, s: Shape, dims: Shape, norm: str, real: bool) -> Any:
-        if kind.before != 1:
-            ct = ct * _weights(kind.before, s, dims, ct)
-        found = getattr(xp, kind.adjoint)(ct, s, dims, _OPPOSITE[norm])
-        if kind.after != 1:
-            found = found * _weights(kind.after, s, dims, found)
+        found = getattr(xp, kind.adjoint)(_weighted(ct, kind.before, s, dims), s, dims, _OPPOSITE[norm])
+        found = _weighted(found, kind.after, s, dims)
         if real and not kind.of_real:
             found = xp.real(found)
         return found if found.shape == x_shape else xp.resized(found, x_shape)
 
     return rule
-
-
-def _forward_of(name: str) -> Callable[..., Any]:
-    def forward(x: np.ndarray, s: Shape, dims: Shape, norm: str, real: bool) -> Any:
-        import scipy.fft  # at call time: SciPy would double the time of `import tapegrad`
-
-        if not dims:
-            return np.array(x, np.result_type(x, np.complex64))
-        if len(dims) == 1:  # which takes less time
-            return getattr(scipy.fft, name)(x, s[0], dims[0], norm)
-        return getattr(scipy.fft, f"{name}n")(x, s, dims, norm)
-
-    return forward
 
 
 def _oracle_of(name: str) -> Callable[..., Any]:
@@ -271,7 +260,10 @@ def _functions(name: str, kind: _Kind) -> None:
     op = Op(
         name=f"{name}n",
         operands=("x",),
-        forward=_forward_of(name),
+        forward=lambda x, s, dims, norm, real: transform(name, x, s, dims, norm),
+        prepare_forward=lambda layouts, attrs: prepared_transform(
+            name, layouts[0], attrs["s"], attrs["dims"], attrs["norm"]
+        ),
         vjp=(_rule_of(kind),),
         family="fourier",
         attrs=("s", "dims", "norm", "real"),
