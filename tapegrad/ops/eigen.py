@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.lapack import untouched
+from tapegrad.ops.lapack import seen, triangle, untouched
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
+from tapegrad.ops.routines import computed
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.structural import operation
@@ -31,7 +32,7 @@ class Eigh(NamedTuple):
 
 def _eigh_forward(x: Any, uplo: Any) -> Any:
     try:
-        return np.linalg.eigh(x, uplo)
+        return computed("eigh_lo" if uplo == "L" else "eigh_up", x, lambda: np.linalg.eigh(x, uplo))
     except np.linalg.LinAlgError as error:
         raise LinAlgError(f"linalg.eigh: The algorithm failed to converge ({error})") from None
 
@@ -45,9 +46,11 @@ def _eigh_rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     back = adjoint(turns)
     gaps = xp.unsqueeze(eigenvalues, -2) - xp.unsqueeze(eigenvalues, -1)
     # Equal eigenvalues whose vectors have no cotangent contribute 0; otherwise the derivative does not exist.
-    still = xp.logical_and(gaps == 0, xp.logical_and(turns == 0, back == 0))  # & would be called in Python
-    diagonal = np.eye(eigenvalues.shape[-1], dtype=bool)
-    slopes = 0.5 * (turns - back) / xp.where(xp.logical_or(still, diagonal), 1.0, gaps)
+    one, other, distances = seen(turns, back, gaps)
+    still = (distances == 0) & (one == 0) & (other == 0)
+    n = eigenvalues.shape[-1]
+    diagonal = triangle(n, n, False) & triangle(n, n, True)
+    slopes = 0.5 * (turns - back) / xp.where(still | diagonal, 1.0, gaps)
     slopes = xp.where(diagonal, xp.unsqueeze(of_values, -2), slopes)
     return (xp.matmul(xp.matmul(eigenvectors, slopes), conjugates),)
 

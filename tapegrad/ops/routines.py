@@ -36,6 +36,32 @@ def as_list(x: Any, batch: Sequence[int] | None = None) -> Any:
     return x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
 
 
+@functools.cache
+def _compiled(name: str) -> Any:
+    """Return NumPy's compiled function of this name; None if this NumPy has none, which users do not see."""
+    try:
+        from numpy.linalg import _umath_linalg
+    except ImportError:
+        return None
+    return getattr(_umath_linalg, name, None)
+
+
+def computed(name: str, x: Any, otherwise: Callable[[], Any]) -> Any:
+    """Return what NumPy's compiled function finds, which takes half as long as the function around it on few numbers.
+
+    `otherwise` is that function, and is called where the result is nan: it raises if LAPACK did not converge.
+    """
+    function = _compiled(name) if x.size else None
+    if function is None:
+        return otherwise()
+    with np.errstate(all="ignore"):
+        found = function(x)
+    for own in found if found.__class__ is tuple else (found,):
+        if np.count_nonzero(own != own):
+            return otherwise()
+    return found
+
+
 def solved(a: Any, b: Any) -> Any:
     """Return the solutions of A X = B, as `numpy.linalg.solve` does for matrices.
 

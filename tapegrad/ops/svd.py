@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.lapack import decomposition, matrices, not_converged, not_matrices, untouched
+from tapegrad.ops.lapack import decomposition, matrices, not_converged, not_matrices, seen, triangle, untouched
 from tapegrad.ops.permutations import adjoint
+from tapegrad.ops.routines import computed
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
@@ -30,36 +31,39 @@ class LinalgSVD(NamedTuple):
     Vh: Tensor
 
 
-def _quotient(x: Any, y: Any) -> Any:
-    """Return x / y, and 0 for 0 / 0: what has no cotangent adds nothing where the derivative does not exist."""
-    return x / xp.where(xp.logical_and(x == 0, y == 0), 1.0, y)
+def _quotient(x: Any, y: Any, left_out: Any = False) -> Any:
+    """Return x / y, and 0 for 0 / 0: what has no cotangent adds nothing where the derivative does not exist.
+
+    It is 0 as well where an element is `left_out`.
+    """
+    numerator, denominator = seen(x, y)
+    left_out = left_out | ((numerator == 0) & (denominator == 0))
+    return xp.where(left_out, 0.0, x) / xp.where(left_out, 1.0, y)
 
 
 def _rule(ct: Any, U: Any, S: Any, Vh: Any) -> tuple[Any]:
     of_u, of_s, of_vh = ct
-    k = S.shape[-1]
-    u, vh, of_u, of_vh = U[..., :k], Vh[..., :k, :], of_u[..., :k], of_vh[..., :k, :]
+    k, is_tall, is_wide = S.shape[-1], U.shape[-1] > S.shape[-1], Vh.shape[-2] > S.shape[-1]
+    u, of_u = (U[..., :k], of_u[..., :k]) if is_tall else (U, of_u)
+    vh, of_vh = (Vh[..., :k, :], of_vh[..., :k, :]) if is_wide else (Vh, of_vh)
     if untouched(of_u, of_vh):
         return (xp.matmul(u * xp.unsqueeze(of_s, -2), vh),)
-    of_v = adjoint(of_vh)
-    turns_u, turns_v = xp.matmul(adjoint(u), of_u), xp.matmul(vh, of_v)
+    turns_u, turns_v = xp.matmul(adjoint(u), of_u), xp.matmul(vh, adjoint(of_vh))
     skew_u, skew_v = turns_u - adjoint(turns_u), turns_v - adjoint(turns_v)
     row, column = xp.unsqueeze(S, -2), xp.unsqueeze(S, -1)
-    eye = np.eye(k, dtype=bool)
+    eye = triangle(k, k, False) & triangle(k, k, True)
     # (skew_u s_j + s_i skew_v) / (s_j^2 - s_i^2), in two parts: of equal singular values the second one exists.
-    alike, unlike = 0.5 * (skew_u + skew_v), xp.where(eye, 0.0, 0.5 * (skew_u - skew_v))
-    still = eye  # pairs of which nothing is asked
-    for turns in (turns_u, adjoint(turns_u), turns_v, adjoint(turns_v)):
-        still = xp.logical_and(still, turns == 0) if still is not eye else turns == 0
-    gaps = row - column
-    still = xp.logical_or(eye, xp.logical_and(still, gaps == 0))
+    alike, unlike, gaps = 0.5 * (skew_u + skew_v), 0.5 * (skew_u - skew_v), row - column
+    sizes_u, sizes_v, distances = map(np.abs, seen(turns_u, turns_v, gaps))
+    asked = sizes_u + sizes_v
+    still = eye | ((asked + np.swapaxes(asked, -1, -2) == 0) & (distances == 0))  # pairs of which nothing is asked
     if k and untouched(of_s):  # then a function of U V^H, in which the vectors of equal singular values turn together
-        rounding = 64 * np.finfo(S.dtype).eps
-        equal = xp.abs(gaps) <= rounding * xp.amax(S, -1, True)[..., None]
-        nothing = xp.abs(alike) <= rounding * xp.amax(xp.abs(turns_u) + xp.abs(turns_v), (-2, -1), True)
-        still = xp.logical_or(still, xp.logical_and(equal, nothing))
-    core = xp.where(still, 0.0, alike) / xp.where(still, 1.0, gaps)
-    core = core + _quotient(unlike, xp.where(eye, 1.0, row + column))
+        values, rounding = S._array(), 64 * np.finfo(S.dtype).eps
+        equal = distances <= rounding * values[..., :1, None]
+        if np.count_nonzero(equal) > values.size:  # not on the diagonal alone
+            nothing = np.abs(alike._array()) <= rounding * np.max(asked, (-2, -1), keepdims=True)
+            still = still | (equal & nothing)
+    core = xp.where(still, 0.0, alike) / xp.where(still, 1.0, gaps) + _quotient(unlike, row + column, eye)
     core = core + xp.where(eye, xp.unsqueeze(of_s, -1), 0.0)
     if U.dtype.kind == "c":  # phases: a function does not depend on them, so that this is as much of u as of v
         core = core + _quotient(xp.where(eye, 0.5 * skew_u, 0.0), xp.where(eye, row, 1.0))
@@ -98,7 +102,9 @@ def _as_numpy(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermi
     "svd",
     ("linalg.svd",),
     {"adapter": _as_numpy},
-    forward=not_converged("linalg.svd", lambda x, full_matrices: tuple(np.linalg.svd(x, full_matrices))),
+    forward=not_converged("linalg.svd", lambda x, full_matrices: computed(
+        "svd_f" if full_matrices else "svd_s", x, lambda: tuple(np.linalg.svd(x, full_matrices))
+    )),
     vjp=_rule,
     attrs=("full_matrices",),
     results=("U", "S", "Vh"),
