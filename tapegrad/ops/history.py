@@ -20,7 +20,7 @@ from tapegrad.ops.index_put import attributes_of, index_put_op, index_replace
 from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.parts import Part, strided_part, strided_part_op, strided_put_op
-from tapegrad.ops.table.gateway import constant, names_of_arrays, raw_data
+from tapegrad.ops.table.gateway import constant, names_of_arrays
 from tapegrad.ops.table.op import Op, xp
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
@@ -59,7 +59,7 @@ def keep_quotient(target: Tensor) -> None:
     PyTorch saves the operands of a quotient, so that a result of ``a / b`` may be written to. We save the quotient.
     """
     node = target._node
-    if node.__class__ is not list and getattr(raw_data(target), "base", None) is None:
+    if node.__class__ is not list and not hasattr(target, "_base"):
         return  # no result, and no view of one: what optimizers and averages of weights write to
     node = views.root_of(target)._node
     if node.__class__ is list and node[PLAN_OBJECT].name == "div" and "out" in node[PLAN_OBJECT].saved:

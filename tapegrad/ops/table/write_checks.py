@@ -23,10 +23,10 @@ def records(target: Tensor, *others: Any) -> bool:
         raise RuntimeError(errors.INFERENCE_WRITTEN)
     if not modes.is_grad_enabled():
         return False
-    if getattr(target, "_base", None) is views.UNRECORDED[0]:
+    if hasattr(target, "_base") and target._base is views.UNRECORDED[0]:
         raise RuntimeError(errors.UNRECORDED_VIEW)
     for value in (target, *others):
-        if isinstance(value, Tensor) and views.renewed(value)._node is not None:
+        if isinstance(value, Tensor) and (value._node is not None or views.renewed(value)._node is not None):
             if hasattr(target, "_part_of"):
                 raise errors.part_written(*target._part_of)
             return True
