@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.forward import fourier
 from tapegrad.forward.products import _gemm_kernel_address, _gemv_kernel_address
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.op import op_table, xp
@@ -281,6 +282,9 @@ SMALL: dict[str, Callable[[], Any]] = {
     "cat": lambda: tg.cat([leaf(4, 3), leaf(2, 3)]),
     "stack": lambda: tg.stack([leaf(4, 3), leaf(4, 3)]),
     "softmax": lambda: tg.softmax(leaf(4, 3), 1),
+    "clamp": lambda: tg.clamp(leaf(3), -1, 1),
+    "nextafter": lambda: tg.nextafter(leaf(3), leaf(3)),
+    "logaddexp2": lambda: tg.logaddexp2(leaf(3), leaf(3)),
 }
 
 
@@ -332,6 +336,12 @@ KNOWN: dict[str, Callable[[], Any]] = {
     "sort": lambda: tg.sort(X),
     "softmax": lambda: tg.softmax(X, 1),
     "where": lambda: tg.where(X > 0.0, X, 0.0),
+    "clamp": lambda: X.clamp(-1, 1.5),
+    "clamp from below": lambda: X.clamp(min=0),
+    "float": lambda: X.float(),
+    "long": lambda: X.long(),
+    "to": lambda: X.to(tg.float32),
+    "to the same dtype": lambda: X.to(X.dtype),
 }
 
 
@@ -344,6 +354,16 @@ def test_a_known_call_is_not_looked_at_by_python(name: str, mode: Callable[[], A
         call()
         call()
         assert is_known(call)
+
+
+@pytest.mark.parametrize("name", ["fft", "irfft", "rfft2"])
+def test_transforms_go_past_the_checks_of_scipy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = tg.ones(4, 6)
+    call = getattr(tg.fft, name)
+    expected = call(x)
+    assert not {"_basic.py", "basic.py", "_backend.py"} & {file for file, _ in python_functions(lambda: call(x))}
+    monkeypatch.setattr(fourier, "_compiled", lambda: None)  # as with a SciPy that has other functions
+    assert np.allclose(call(tg.ones(4, 6, dtype=tg.float32)), expected)
 
 
 @pytest.mark.skipif(INTERPRETS, reason="the makers of tensors are interpreted")

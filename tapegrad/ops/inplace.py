@@ -205,6 +205,8 @@ def _scaled(operator: Callable[[Tensor, Any], Tensor], function: Callable[..., T
     op: Op = function.op  # type: ignore[attr-defined]
 
     def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+        if other.__class__ is float and alpha.__class__ is int and alpha == 1 and self._layout.floating:
+            return operator(self, other)  # nothing to multiply, and no kind to check
         if isinstance(other, Tensor) and alpha.__class__ in (int, float):
             layout, own = other._layout, self._layout
             if alpha == 1:
