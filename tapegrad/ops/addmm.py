@@ -48,19 +48,21 @@ def _sum(product: Callable[..., Any], shapes: Sequence[tuple[tuple[int, ...], ..
 
 def _plus(call: str, input: Any, product: Tensor, beta: float, alpha: float) -> Tensor:
     """Return ``beta * input + alpha * product``."""
-    for name, factor in (("alpha", alpha), ("beta", beta)):
-        if product.dtype.kind not in "fc" and not float(factor).is_integer():
+    dtype, shape = product._layout.dtype, product._layout.shape
+    for name, factor in (("alpha", alpha), ("beta", beta)) if dtype.kind not in "fc" else ():
+        if not float(factor).is_integer():
             raise RuntimeError(
                 f"For integral input tensors, argument {name} must not be a floating point number; "
                 f"{call}() got {factor}"
             )
-    if isinstance(input, (Tensor, np.ndarray)) and input.dtype != product.dtype and call != "addr":
+    if isinstance(input, (Tensor, np.ndarray)) and input.dtype != dtype and call != "addr":
         names = (TORCH_NAMES.get(dtype.name, dtype.name) for dtype in (input.dtype, product.dtype))
         raise RuntimeError(
             f"self and mat2 must have the same dtype, but got {' and '.join(names)}; convert one with to() before "
             f"{call}()"
         )
-    expanded = expand(input, product._layout.shape)  # a result is not larger than the product
+    is_whole = input.__class__ is Tensor and input._layout.shape == shape
+    expanded = input if is_whole else expand(input, shape)  # a result is not larger than the product
     if alpha == 0:
         product = where(np.False_, product, 0)  # which gives the operands a gradient of 0, as below
     elif alpha != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -112,6 +113,11 @@ def _position(name: str, choose: Callable[..., Any], which: str) -> Callable[...
     @operation(
         name,
         forward=lambda x, dim, keepdim: choose(x, axis=dim, keepdims=keepdim),
+        prepare_forward=lambda layouts, attrs: (
+            operator.methodcaller(name, axis=attrs["dim"], keepdims=attrs["keepdim"])
+            if layouts[0].ndim
+            else partial(choose, axis=attrs["dim"], keepdims=attrs["keepdim"])
+        ),
         vjp=(NOT_DIFFERENTIABLE,),
         family="reduction",
         attrs=("dim", "keepdim"),

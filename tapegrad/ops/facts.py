@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -303,8 +304,14 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
     >>> tg.ones(2, 3).stride(), tg.ones(2, 3).T.stride(0)
     ((3, 1), 1)
     """
-    strides = tuple([step // input.dtype.itemsize for step in input._layout.strides])
+    layout = input._layout
+    strides = _in_elements(layout.strides, layout.dtype.itemsize)
     return strides if dim is None else strides[dim]
+
+
+@functools.lru_cache(maxsize=1024)
+def _in_elements(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    return tuple([step // itemsize for step in strides])
 
 
 @public(namespaces=(), method=True)

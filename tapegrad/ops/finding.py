@@ -39,10 +39,13 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     [[0, 0], [1, 0], [1, 1]]
     """
     values = values_of(input, "nonzero", "input", 1)
-    places = np.nonzero(np.atleast_1d(values))
+    places = np.atleast_1d(values).nonzero() if not values.ndim else values.nonzero()
     if as_tuple:
         return tuple(map(from_array, places))
-    return from_array(np.stack(places, 1) if values.ndim else np.zeros((len(places[0]), 0), np.int64))
+    found = np.empty((len(places[0]), values.ndim), np.int64)
+    for dim in range(values.ndim):
+        found[:, dim] = places[dim]
+    return from_array(found)
 
 
 @public(method=True, functions=("argwhere",))

@@ -18,7 +18,10 @@ _INT: Final = np.dtype(np.int64)
 
 def is_followed(*tensors: Any, count: int = 1) -> bool:
     """Whether one of some operands is traced, and so many comparisons are few enough."""
-    return count <= _MOST and any(isinstance(own, Tensor) and own.is_traced for own in tensors)
+    for own in tensors:
+        if isinstance(own, Tensor) and own.is_traced:
+            return count <= _MOST
+    return False
 
 
 def n_pairs(one: Tensor, two: Tensor) -> int:

@@ -146,11 +146,12 @@ def one_hot(input: Any, num_classes: int = -1) -> Tensor:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor; it got {classes.dtype}")
     if not classes.size and num_classes <= 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    if classes.size and classes.min() < 0:
+    if np.count_nonzero(classes < 0):
         raise RuntimeError("Class values must be non-negative.")
-    count = int(classes.max()) + 1 if num_classes == -1 else num_classes
-    if classes.size and classes.max() >= count:
-        raise RuntimeError(f"Class values must be smaller than num_classes. The largest is {classes.max()}")
+    largest = int(np.maximum.reduce(classes, None)) if classes.size else -1
+    count = largest + 1 if num_classes == -1 else num_classes
+    if largest >= count:
+        raise RuntimeError(f"Class values must be smaller than num_classes. The largest is {largest}")
     return made((classes[..., None] == np.arange(count)).astype(np.int64), False)
 
 

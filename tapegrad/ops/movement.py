@@ -12,10 +12,11 @@ import numpy as np
 from tapegrad.kernels.structural import view_step
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import integer, movement, one_dim, sizes
+from tapegrad.ops.table.structural import MOST_ARGUMENTS, integer, movement, one_dim, sizes
+from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.tensor import Tensor
@@ -131,6 +132,27 @@ def _reversed(x: Any) -> Tensor:
     return xp.permute(x, tuple(range(x.ndim))[::-1])  # type: ignore[no-any-return]
 
 
+def _bind_view(input: Any, size: Any, *rest: int) -> Any:
+    x = as_operand(input, "view", "input", 1)
+    try:
+        shape = _resolve("view", x, sizes(size, rest))
+    except TypeError:
+        if isinstance(size, np.dtype):
+            return xp.viewed_as(x, size)
+        raise
+    if not x._layout.contiguous:
+        try:
+            np.reshape(x._data, shape, copy=False)
+        except ValueError:
+            reason = "at least one dimension spans across two contiguous subspaces"
+            words = f"view size is not compatible with input tensor's size and stride ({reason}). Use .reshape(...)"
+            raise RuntimeError(f"{words} instead. view got {list(x.shape)}, {x.stride()} and {list(shape)}") from None
+    return Bound((x,), {"shape": shape})
+
+
+_call_view = connect(op_table["reshape"], MOST_ARGUMENTS, MAKES_VIEWS, name="view", bind=_bind_view)
+
+
 @public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((2, 3),), {"size": (3, -1)}),), lambda input, size: input.reshape(size))
 def view(input: Any, size: Any, *rest: int) -> Tensor:
@@ -159,21 +181,8 @@ def view(input: Any, size: Any, *rest: int) -> Tensor:
     >>> tg.view(tg.arange(6), 2, 3).shape
     (2, 3)
     """
-    x = as_operand(input, "view", "input", 1)
-    try:
-        shape = _resolve("view", x, sizes(size, rest))
-    except TypeError:
-        if isinstance(size, np.dtype):
-            return xp.viewed_as(x, size)  # type: ignore[no-any-return]
-        raise
-    if not x._layout.contiguous:
-        try:
-            np.reshape(x._data, shape, copy=False)
-        except ValueError:
-            reason = "at least one dimension spans across two contiguous subspaces"
-            words = f"view size is not compatible with input tensor's size and stride ({reason}). Use .reshape(...)"
-            raise RuntimeError(f"{words} instead. view got {list(x.shape)}, {x.stride()} and {list(shape)}") from None
-    return reshape(x, shape)
+    result: Tensor = _call_view(input, size, *rest)
+    return result
 
 
 @public(method=True)
