@@ -232,8 +232,9 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
     length = x.shape[place] if x.ndim else 1
     if not are_within(chosen, 0, length):
         chosen = from_front(chosen, length)
-    if not x.ndim:
-        return gather(x, 0, chosen)  # type: ignore[no-any-return]
+    one, other = x._layout.shape, chosen._layout.shape
+    if one[:place] == other[:place] and one[place + 1 :] == other[place + 1 :]:
+        return gather(x, place, chosen)  # type: ignore[no-any-return]
     try:
         shape = broadcast_shape(
             *(tuple(1 if at == place else n for at, n in enumerate(own.shape)) for own in (x, chosen))

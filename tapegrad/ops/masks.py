@@ -50,7 +50,9 @@ def _flattened(call: str, x: Tensor, mask: Tensor) -> tuple[Tensor, np.ndarray, 
         shape = broadcast_shape(x.shape, mask.shape)
     except ValueError:
         raise broadcast_mismatch(call, x.shape, mask.shape) from None
-    places = np.broadcast_to(np.asarray(mask._data), shape).reshape(-1).nonzero()[0]
+    chosen = np.asarray(mask._data)
+    chosen = chosen if chosen.shape == shape else np.broadcast_to(chosen, shape)
+    places = chosen.reshape(-1).nonzero()[0]
     x = x if x.shape == shape else expand(x, shape)
     return x if x.ndim == 1 else reshape(x, (-1,)), places, shape
 

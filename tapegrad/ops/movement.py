@@ -37,8 +37,7 @@ def _resolve(call: str, x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     RuntimeError
         If it does not hold the elements of `x`.
     """
-    given, size = list(shape), x._layout.size
-    known = 1
+    given, size, known = list(shape), x._layout.size, 1
     for length in shape:
         if length < -1:
             raise RuntimeError(f"invalid shape dimension {length} in {call} to {given}")
@@ -76,21 +75,16 @@ def reshaping(
 
 @public(method=True)
 @reshaping(
-    "reshape",
-    lambda x, shape: np.reshape(x, shape),
-    node_name="ViewBackward0",
+    "reshape", lambda x, shape: np.reshape(x, shape), node_name="ViewBackward0",
     samples=(
-        Sample(((),), {"shape": (1, 1)}),
-        Sample(((1,),), {"shape": ()}),
-        Sample(((2, 3),), {"shape": (3, -1)}),
-        Sample(((2, 0),), {"shape": (0, 5)}),
-        Sample(((2, 3),), {"shape": 6}, values=(STRIDED,)),
+        Sample(((),), {"shape": (1, 1)}), Sample(((1,),), {"shape": ()}), Sample(((2, 3),), {"shape": (3, -1)}),
+        Sample(((2, 0),), {"shape": (0, 5)}), Sample(((2, 3),), {"shape": 6}, values=(STRIDED,)),
     ),
     errors=(
         ErrorSample(lambda: xp.reshape(np.ones(3), (2, 2)), RuntimeError, "shape '[2, 2]' is invalid for input of"),
         ErrorSample(lambda: xp.reshape(np.ones(3), (-1, -1)), RuntimeError, "only one dimension can be inferred"),
     ),
-)
+)  # fmt: skip
 def reshape(input: Tensor, shape: int | Sequence[int], *rest: int, order: str = "C") -> dict[str, Any] | Tensor:
     r"""Give the elements, in their order, another shape; a view if that is possible, else a copy.
 
@@ -134,12 +128,9 @@ def _reversed(x: Any) -> Tensor:
 
 def _bind_view(input: Any, size: Any, *rest: int) -> Any:
     x = as_operand(input, "view", "input", 1)
-    try:
-        shape = _resolve("view", x, sizes(size, rest))
-    except TypeError:
-        if isinstance(size, np.dtype):
-            return xp.viewed_as(x, size)
-        raise
+    if isinstance(size, np.dtype):
+        return xp.viewed_as(x, size)
+    shape = _resolve("view", x, sizes(size, rest))
     if not x._layout.contiguous:
         try:
             np.reshape(x._data, shape, copy=False)
@@ -181,8 +172,7 @@ def view(input: Any, size: Any, *rest: int) -> Tensor:
     >>> tg.view(tg.arange(6), 2, 3).shape
     (2, 3)
     """
-    result: Tensor = _call_view(input, size, *rest)
-    return result
+    return _call_view(input, size, *rest)  # type: ignore[no-any-return]
 
 
 @public(method=True)

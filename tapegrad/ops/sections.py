@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.splitting import between, bounds_of, splittable
 from tapegrad.ops.table.composites import composite, last_of_several
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import integer
@@ -95,7 +95,8 @@ def _equal_parts(call: str, ndim: int, input: Any, indices_or_sections: Any, dim
             f"{call} requires a tensor with at least {ndim} dimension, but got a tensor with {x.ndim} dimensions!"
         )
     sections = _sections(indices_or_sections)
-    if not np.ndim(sections) and (integer(call, "sections", sections) <= 0 or x.shape[dim] % sections):
+    is_number = sections.__class__ is int or not np.ndim(sections)
+    if is_number and (integer(call, "sections", sections) <= 0 or x.shape[dim] % sections):
         raise RuntimeError(
             f"{call} attempted to split along dimension {dim}, but the size of the dimension {x.shape[dim]} is "
             f"not divisible by the split_size {sections}!"
@@ -121,7 +122,7 @@ def hsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor
     >>> tg.hsplit(tg.arange(4), 2)
     (tensor([0, 1]), tensor([2, 3]))
     """
-    return _equal_parts("hsplit", 1, input, indices_or_sections, 1 if np.ndim(input) > 1 else 0)
+    return _equal_parts("hsplit", 1, input, indices_or_sections, 1 if len(shape_of(input)) > 1 else 0)
 
 
 @public(method=True, functions=("vsplit",), adapter=_NAMES)

@@ -185,7 +185,7 @@ def between(x: Tensor, dim: int, bounds: Sequence[int]) -> tuple[Tensor, ...]:
 
 def bounds_of(length: int, sections: Any) -> list[int]:
     """Return where parts begin and end: a number of nearly equal parts, or the indices where parts begin."""
-    if np.ndim(sections):
+    if sections.__class__ is not int and np.ndim(sections):
         return [0, *[integer("tensor_split", "indices", index) for index in sections], length]
     count = integer("tensor_split", "sections", sections)
     if count <= 0:

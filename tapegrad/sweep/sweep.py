@@ -303,7 +303,7 @@ class Sweep(Stops):
         # them. Any other that runs has marked its entries as consumed, so that none of them was found here. Passes
         # within it end long before it does, and what they kept would add up: each checkpoint is such a pass.
         # A list, as CPython 3.12 and 3.13 lose code of their own if there is no memory for a generator's function.
-        while _to_empty and not any([sweep.retain or sweep.inputs is not None for sweep in list(running)]):  # noqa: C419
+        while _to_empty and not (running and any([s.retain or s.inputs is not None for s in list(running)])):  # noqa: C419
             try:
                 node = _to_empty.pop()
             except IndexError:  # another thread took it
