@@ -181,3 +181,32 @@ def test_each_way_to_write_an_index_is_found_in_the_form_of_its_plan(way: str) -
         expected = np.zeros_like(X)
         np.add.at(expected, numbers, 2 * X[numbers])
         np.testing.assert_array_equal(x.grad, expected)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("padding", [None, 2])
+@pytest.mark.parametrize("offsets", [None, [0, 3, 3, 7]])
+def test_bags_are_rows_added_to_rows(mode: str, padding: int | None, offsets: list[int] | None) -> None:
+    rng = np.random.default_rng(0)
+    table = tg.tensor(rng.standard_normal((5, 3)), requires_grad=True)
+    chosen = rng.integers(0, 5, (4, 3) if offsets is None else 12)
+    places = None if offsets is None else tg.tensor(offsets)
+    out = tg.nn.functional.embedding_bag(tg.tensor(chosen), table, places, mode=mode, padding_idx=padding)
+    assert "rows_added" in str(out.tape())
+    bags = list(chosen) if offsets is None else np.split(chosen, offsets[1:])
+    weights = np.zeros((4, 5))
+    for row, bag in zip(weights, bags, strict=True):
+        counted = bag[bag != padding]
+        np.add.at(row, counted, 1 / max(1, len(counted)) if mode == "mean" else 1)
+    np.testing.assert_allclose(out.detach(), weights @ table.detach().numpy(), atol=1e-15)
+    (out * out).sum().backward()
+    np.testing.assert_allclose(table.grad, 2 * weights.T @ out.detach().numpy(), atol=1e-14)
+
+
+def test_rows_that_there_are_not() -> None:
+    x = tg.ones(2, 2)
+    for source, target in ((2, 0), (0, 1), (-3, 0)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            xp.rows_added(x, (np.array([source]), np.array([target])), 1)
+    pairs = np.array([[0, 9], [1, 9]])[:, 0]  # whose elements do not stand together
+    np.testing.assert_array_equal(xp.rows_added(x, (pairs, pairs * 0), 1), [[2, 2]])

@@ -411,6 +411,9 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "take_along": lambda x, indices, dim: torch.take_along_dim(x, torch.as_tensor(indices), dim),
     "put_along": _put_along,
     "index_scatter_add": _scatter_add,
+    "rows_added": lambda x, index_arrays, count: torch.zeros(count, *x.shape[1:], dtype=x.dtype).index_add(
+        0, torch.as_tensor(index_arrays[1]), x[torch.as_tensor(index_arrays[0])]
+    ),
     "prod": _prod,
     "solve": lambda a, b, left=True: torch.linalg.solve(a, b, left=left),
     "repeat": lambda x, repeats: x.repeat(repeats),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from tapegrad.forward.computed import computed
-from tapegrad.kernels.chosen import chosen_address, chosen_geometry, has_kernel
+from tapegrad.kernels.chosen import chosen_address, chosen_geometry, has_kernel, rows_added_address
 from tapegrad.kernels.indexed import CHOSEN, addition
 from tapegrad.tape.layout import Layout, contiguous_layout
 
@@ -39,6 +40,15 @@ def scatter(
     geometry += [x.nbytes, int(source.shape == indices.shape), int(includes)]
     kernel = chosen_address("scatter", x.dtype.name, way)
     return computed(kernel, geometry, x.shape, x.dtype, by_numpy, by_status=True)
+
+
+def rows_added(x: Layout, n: int, count: int, by_numpy: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the forward that adds rows of an operand to so many rows of zeros, for n pairs; as for `gather`."""
+    if not x.contiguous or x.inline or x.dtype.kind not in "fc":
+        return by_numpy
+    shape = (count, *x.shape[1:])
+    geometry = [0, n, math.prod(x.shape[1:]), x.shape[0], count]
+    return computed(rows_added_address(x.dtype.name), geometry, shape, x.dtype, by_numpy, adds=True, by_status=True)
 
 
 def added(x: Layout, key: tuple[Any, ...], shape: tuple[int, ...], by_numpy: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tapegrad.compiler.cache import address_of
-from tapegrad.compiler.elements import load_at, store_at
+from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import get, memcpy, memset
 from tapegrad.kernels.structural import copy_step, zeroed_step
 from tapegrad.recording.steps import ARRAY, CT, Step
@@ -107,6 +107,38 @@ def _left_out(dtype: str) -> Callable[..., int]:
         return 0
 
     return kernel
+
+
+def _rows_added(dtype: str) -> Callable[..., int]:
+    """Return the kernel with arguments x, sources, targets, result: it adds rows of the one to rows of the other.
+
+    Its geometry has the number of pairs, the length of a row, and the rows of each. Pairs of which one is out of range
+    are passed over; then the status is 1.
+    """
+    size = np.dtype(dtype).itemsize
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        n, length, rows, count = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        x, sources, targets, out = get(args, 0), get(args, 1), get(args, 2), get(args, 3)
+        status = 0
+        for i in range(n):
+            source, target = get(sources, i), get(targets, i)
+            if source < 0 or source >= rows or target < 0 or target >= count:
+                status = 1
+                continue
+            own = as_pointer(x + source * length * size, dtype)
+            other = as_pointer(out + target * length * size, dtype)
+            for k in range(length):
+                store(other, k, load(other, k) + load(own, k))
+        return status
+
+    return kernel
+
+
+@cache
+def rows_added_address(dtype: str) -> int:
+    """Return the address of the kernel that adds rows to rows."""
+    return address_of(f"rows-added-{dtype}", _rows_added(dtype))
 
 
 @cache
@@ -214,6 +246,16 @@ def gather_step(plan: Plan, operand: int) -> Step | None:
     if not has_kernel(x, indices) or chosen_geometry(x, indices, plan.attrs["dim"]) is None:
         return None
     return step_by_indices(plan, plan.attrs["dim"], "indices", "scatter") if x.ndim else None
+
+
+def rows_added_step(plan: Plan) -> Step | None:
+    """Return the step that adds rows of the cotangent to rows of the operand: the other way round."""
+    x, count = plan.layouts[0], plan.attrs["count"]
+    if not x.contiguous or x.dtype.kind not in "fc" or x.dtype != plan.result.dtype:
+        return None
+    geometry = [0, plan.attrs["pairs"], math.prod(x.shape[1:]), count, x.shape[0]]
+    sources = [(CT, 0), *((ARRAY, plan.position(f"index_array{number}")) for number in (1, 0))]
+    return Step(partial(rows_added_address, dtype_name(x.dtype)), geometry, sources, into_view=True)
 
 
 def scatter_step(plan: Plan, operand: int) -> Step | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward import chosen as forwards
+from tapegrad.kernels.chosen import rows_added_step
 from tapegrad.kernels.indexed import ARRAY
+from tapegrad.modes import interceptor
 from tapegrad.ops.arithmetic import div, mul, where
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.embedding import embedding
@@ -16,12 +20,61 @@ from tapegrad.ops.movement import reshape
 from tapegrad.ops.ordering import max_along
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
-from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.table.gateway import apply, as_operand
+from tapegrad.ops.table.index_values import are_within
+from tapegrad.ops.table.op import Bound, Op, Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, public, publish
 from tapegrad.tensor import Tensor, from_array
 
 _MODES: Final = ("mean", "sum", "max")
+
+
+def _added_by_numpy(x: Any, sources: Any, targets: Any, count: int, pairs: int) -> np.ndarray:
+    out = np.zeros((count, *x.shape[1:]), x.dtype)
+    np.add.at(out, targets, x[sources])
+    return out
+
+
+def _added_oracle(x: Any, *arrays: Any, count: int, index_arrays: Any = ()) -> Any:
+    sources, targets = arrays or index_arrays
+    return np.stack([np.sum(x[sources[targets == target]], 0, x.dtype) for target in range(count)])
+
+
+_rows_added: Final = Op(
+    name="rows_added",
+    operands=("x",),
+    forward=_added_by_numpy,
+    prepare_forward=lambda layouts, attrs: forwards.rows_added(
+        layouts[0], attrs["pairs"], attrs["count"], functools.partial(_added_by_numpy, **attrs)
+    ),
+    vjp=(lambda ct, index_arrays, x_shape: rows_added(ct, index_arrays[::-1], x_shape[0]),),
+    family="indexing",
+    linear=True,
+    step=lambda plan, operand: rows_added_step(plan),
+    attrs=("count", "pairs"),
+    node_name="EmbeddingBagBackward0",
+    call=lambda x, index_arrays, count: xp.rows_added(x, index_arrays, count),
+    oracle=_added_oracle,
+    samples=(
+        Sample(((4, 3),), {"index_arrays": (np.array([0, 2, 0]), np.array([1, 0, 1])), "count": 2}),
+        Sample(((3, 2),), {"index_arrays": (np.array([], np.int64), np.array([], np.int64)), "count": 1}),
+    ),
+)
+
+
+def rows_added(input: Any, index_arrays: tuple[np.ndarray, np.ndarray], count: int) -> Tensor:
+    """Return so many rows of zeros, to which rows of an operand are added: pairs of indices say which to which.
+
+    The adjoint is the same with the arrays exchanged.
+    """
+    x = as_operand(input, "rows_added", "input", 1)
+    x._array()
+    arrays = tuple([np.ascontiguousarray(own, np.int64) for own in index_arrays])
+    return apply(_rows_added, Bound((x,), {"count": count, "pairs": len(arrays[0])}, arrays))
+
+
+publish(rows_added, _rows_added, rows_added.__doc__ or "")
+xp.rows_added = rows_added
 
 
 def _places(count: int, offsets: np.ndarray, whole: bool) -> np.ndarray:
@@ -59,6 +112,21 @@ def _bags(chosen: np.ndarray, offsets: Any, whole: bool) -> np.ndarray:
     if (np.diff(starts) < 0).any():
         raise RuntimeError("offsets must not decrease: each bag of embedding_bag() begins where the one before ends")
     return _places(chosen.size, starts, whole)
+
+
+def _reduced(table: Tensor, flat: np.ndarray, places: np.ndarray, counted: np.ndarray, is_mean: bool) -> Tensor:
+    """Return sums or means of rows: without the rows one by one, which take memory."""
+    bags = len(places)
+    if counted.all():
+        sources, counts = flat[places.reshape(-1)] if places.size != flat.size else flat, places.shape[1]
+        targets = np.arange(bags).repeat(counts)
+    else:
+        targets, within = counted.nonzero()
+        sources, counts = flat[places[targets, within]], counted.sum(1)[:, None]
+    if not are_within(from_array(sources), 0, len(table)):
+        raise IndexError(f"index out of range in self: embedding_bag() has {len(table)} rows")
+    total = rows_added(table, (sources, targets), bags)
+    return div(total, from_array(np.maximum(counts, 1).astype(table.dtype))) if is_mean else total
 
 
 def _of_table(function: Any, weight: Any, factors: Any = None, *, input: Any, **options: Any) -> Any:
@@ -181,6 +249,9 @@ def embedding_bag(
         inside = np.where(counted, chosen.reshape(-1)[places] if chosen.size else 0, -1)
         counted &= inside != padding_idx % len(table)
     flat = chosen.reshape(-1)
+    is_plain = mode != "max" and factors is None and max_norm is None and not scale_grad_by_freq
+    if is_plain and table.dtype.kind == "f" and not table.is_traced and interceptor() is None:
+        return _reduced(table, flat, places, counted, mode == "mean")
     rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq)
     if factors is not None:
         rows = mul(rows, reshape(factors, (-1, 1)))

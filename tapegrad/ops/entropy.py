@@ -49,14 +49,22 @@ xlog1py = binary(
 )  # fmt: skip
 
 _LN2 = math.log(2)
+_LN2_HIGH = 0.693145751953125  # of 18 bits, so that its products with integers up to 2000 are exact
+_LN2_LOW = 1.4286068203094172321e-6
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    """Return the larger and the logarithm of 1 + 2^-d, whose power is that of the integer in d and that of the rest."""
+    distance = xp.where(x == y, 0.0, abs(x - y))
+    distance = xp.where(distance > 1100.0, 1100.0, distance)
+    whole = np.floor(distance)
+    rest = (distance - whole) * _LN2 + whole * _LN2_LOW
+    return xp.where(x < y, y, x) + xp.log1p(xp.exp(-whole * _LN2_HIGH) * xp.exp(-rest)) / _LN2
+
+
 logaddexp2 = binary(
     "logaddexp2",
-    Function(
-        "logaddexp2", np.logaddexp2,
-        formula=lambda x, y: (
-            xp.where(x < y, y, x) + xp.log1p(xp.exp(xp.where(x == y, 0.0, -abs(x - y) * _LN2))) / _LN2
-        ),
-    ),
+    Function("logaddexp2", lambda x, y: np.logaddexp2(x, y), formula=_logaddexp2),
     (lambda ct, x, y: ct / (1 + xp.exp((y - x) * _LN2)), lambda ct, x, y: ct / (1 + xp.exp((x - y) * _LN2))),
     doc="Logarithm to base 2 of the sum of powers of 2.",
     derivative=":math:`1/(1 + 2^{y - x})` and :math:`1/(1 + 2^{x - y})`.", real_only=True,

@@ -146,6 +146,7 @@ PLACES: dict[str, dict[str, str]] = {
         "airy": "airy_ai airy_ai_prime airy_bi airy_bi_prime",
         "along": "log_softmax logsumexp softmax",
         "arithmetic": "abs add div eq ge gt le logical_and logical_not logical_or lt maximum minimum mul ne neg pow relu sgn sign sub where",
+        "bags": "rows_added",
         "bessel": "bessel_i2 bessel_i2e bessel_j2 i0 i0e i1 i1e iv ive j0 j1 jv k0 k0e k1 k1e kv y0 y1 yv",
         "broadcasting": "clone expand flip squeeze sum_to_size unsqueeze",
         "casts": "cast viewed_as",
