@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -25,96 +24,6 @@ from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 _EVERYWHERE = Names(method=True, inplace=True)
-
-
-def _clamped(x: Any, min: Any, max: Any) -> Any:
-    raised = xp.where((x < min) | (min != min), min, x)  # a bound that is nan makes nan
-    return xp.where((raised > max) | (max != max), max, raised)
-
-
-_clamp = elementwise(
-    "clamp", ("x", "min", "max"),
-    Function("clamp", lambda x, min, max: np.minimum(np.maximum(x, min), max), formula=_clamped),
-    (
-        lambda ct, x, min, max: xp.where((x >= min) & (x <= max), ct, 0.0),
-        # With equal bounds, the lower has the slope; PyTorch gives it to neither.
-        lambda ct, x, min, max: xp.where((x < min) & (min <= max), ct, 0.0),
-        lambda ct, x, min, max: xp.where((x > max) | (max < min), ct, 0.0),
-    ),
-    real_only=True, fx=_clamped,
-    samples=(
-        Sample(((5,), (), ()), values=(None, -1.0, 1.0)),
-        Sample(((2, 3), (3,), (2, 1)), values=(None, np.array([-1.0, -0.5, -2.0]), np.array([[1.0], [0.5]]))),
-    ),
-    special={(1.0, -1.0, 1.0): (1.0, 0.0, 0.0), (2.0, -1.0, 1.0): (0.0, 0.0, 1.0)},
-    oracle=np.clip, call=lambda input, low, high: clip_to(input, low, high),
-)  # fmt: skip
-
-
-_NUMBERS = (float, int, types.NoneType)
-
-
-@public(aliases=("clip",), method=True, inplace=True, of=_clamp)
-def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
-    r"""Limit elements to the range from `min` to `max`: :math:`\min(\max(x, \mathit{min}), \mathit{max})`.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    min, max : Tensor, array or number, optional
-        One of them is needed. Where `min` is larger than `max`, the result is `max`.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    RuntimeError
-        If neither bound is given.
-
-    Notes
-    -----
-    Derivative: 1 inside and at the bounds, 0 outside and for nan. A bound that is a tensor gets the cotangents of the
-    elements that it replaces.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.clamp(tg.tensor([-2.0, 0.5, 2.0]), -1, 1)
-    tensor([-1.0000,  0.5000,  1.0000])
-    """
-    by_numbers = min.__class__ in _NUMBERS and max.__class__ in _NUMBERS and min is not max
-    if by_numbers and input.__class__ is Tensor and input._layout.dtype.kind == "f":
-        return _clamp(input, -np.inf if min is None else min, np.inf if max is None else max)
-    if min is None and max is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None".removeprefix("torch."))
-    numbers = [isinstance(bound, (bool, int, float)) for bound in (min, max) if bound is not None]
-    if len(numbers) == 2 and numbers[0] != numbers[1] and len(shape_of(max if numbers[0] else min)):
-        raise TypeError(
-            "clamp() received an invalid combination of arguments: a number and a tensor as bounds; make the number a "
-            "tensor with tapegrad.tensor(...)"
-        )
-    return clip_to(input, min, max)
-
-
-def clip_to(input: Any, low: Any, high: Any) -> Tensor:
-    """Limit elements as `clamp` does; one bound may be a number and the other a tensor, as NumPy allows."""
-    given = (("input", input), ("min", low), ("max", high))
-    dtype = promote([
-        as_operand(value, "clamp", name, place)._layout
-        for place, (name, value) in enumerate(given, 1)
-        if place == 1 or value is not None
-    ])  # fmt: skip
-    if dtype.kind == "b":
-        raise RuntimeError("clamp not implemented for 'Bool'; use logical operations")
-    if dtype.kind in "iu":  # infinite bounds would make it floating
-        limits = np.iinfo(dtype)
-        for bound in (low, high):
-            if isinstance(bound, int):
-                check_range(bound, dtype)
-        return _clamp(input, int(limits.min) if low is None else low, int(limits.max) if high is None else high)
-    return _clamp(input, -np.inf if low is None else low, np.inf if high is None else high)
 
 
 def _choice(name: str, forward: np.ufunc, is_first: Callable[..., Any], which: str) -> Callable[[Any, Any], Tensor]:
