@@ -95,7 +95,7 @@ def _of_rows(op: Op, call: str, input: Any, target: Any, ignored: int, reduction
     absent = 0
     if is_known and not modes.mode.value & modes.INTERCEPTORS:
         marks = target._data == ignored
-        absent = np.count_nonzero(marks)
+        absent = int(np.count_nonzero(marks))
         if absent:
             target = target._data.copy()
             target[marks] = IGNORED
@@ -111,7 +111,7 @@ def _of_rows(op: Op, call: str, input: Any, target: Any, ignored: int, reduction
 
 
 def _mean_of(losses: Tensor, total: float) -> Tensor:
-    return mul(sum(losses), 1.0 / float(total) if total else math.nan)
+    return mul(sum(losses), 1.0 / total if total else math.nan)
 
 
 def _of_items(weights: np.ndarray, indices: Any) -> Any:
@@ -136,7 +136,7 @@ def _weighted(
         if each is not None:
             each = np.where(counted, each, losses.dtype.type(0))
         elif reduction == "mean":
-            return _mean_of(losses, np.count_nonzero(counted))
+            return _mean_of(losses, int(np.count_nonzero(counted)))
     if each is not None:
         losses = mul(losses, each)
         if isinstance(each, Tensor) and reduction == "mean":
