@@ -235,3 +235,21 @@ def test_every_method_that_writes_serves_as_its_function():
         method = getattr(tg.Tensor, f"{name}_")
         assert callable(method)
         assert method.__doc__
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("fill", [
+    lambda x: x.normal_(), lambda x: x.normal_(2.0, 0.3), lambda x: x.uniform_(), lambda x: x.uniform_(-2.0, 5.0),
+    lambda x: x.exponential_(3.0), lambda x: x.bernoulli_(0.3), lambda x: x.bernoulli_(tg.tensor(0.3)),
+])  # fmt: skip
+def test_random_numbers_do_not_depend_on_the_way(dtype, fill):
+    results = []
+    for target in (tg.zeros(50, dtype=dtype), tg.zeros(50, 2, dtype=dtype)[:, 0], tg.zeros(50, dtype=dtype) * 1.0):
+        tg.manual_seed(3)
+        fill(target)
+        results.append(target.tolist())
+    tg.manual_seed(3)
+    recorded = tg.ones(50, dtype=dtype, requires_grad=True) * 1.0
+    fill(recorded)
+    assert [*results, recorded.tolist()] == [results[0]] * 4
+    assert target._version == 1

@@ -33,6 +33,7 @@ from tapegrad.ops.table.write_checks import (
     shape_error,
     wrapped,
 )
+from tapegrad.recording.writes import written
 from tapegrad.tape import versions, views
 from tapegrad.tape.layout import layout_of
 from tapegrad.tape.views import base_of
@@ -287,7 +288,8 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 def zero_(self: Tensor) -> Tensor:
     """Set all elements to zero, in place; recorded where a gradient is wanted."""
-    return self if _fill(self, 0) else copy_(self, 0)
+    zeroed: Tensor | None = written.zero(self)
+    return copy_(self, 0) if zeroed is None else zeroed
 
 
 def detach_(self: Tensor) -> Tensor:

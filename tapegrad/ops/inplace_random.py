@@ -17,22 +17,19 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.write_checks import check_leaf
+from tapegrad.recording.writes import written
 from tapegrad.tensor import Tensor
 
+_Drawer = np.random.Generator
 _method = public(namespaces=(), method=True)
 
 
-def _check(holds: bool, words: str) -> None:
-    if not holds:
-        raise RuntimeError(words)
-
-
 def _check_continuous(distribution: str, x: Tensor) -> None:
-    _check(
-        x.dtype.kind == "f",
-        f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but you "
-        f"specified {x.dtype}",
-    )
+    if x.dtype.kind != "f":
+        raise RuntimeError(
+            f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but "
+            f"you specified {x.dtype}"
+        )
 
 
 def _check_kernel(self: Tensor, kernel: str) -> None:
@@ -40,8 +37,30 @@ def _check_kernel(self: Tensor, kernel: str) -> None:
         raise NotImplementedError(f'"{kernel}" not implemented for {TORCH_NAMES[self.dtype.name]!r}')
 
 
-def _draw(self: Tensor, generator: Generator | None, draw: Callable[[np.random.Generator], Any]) -> Tensor:
-    """Write what is drawn to a tensor; the elements that are written over get a gradient of 0."""
+def _draw(
+    self: Tensor,
+    generator: Generator | None,
+    draw: Callable[[np.random.Generator], Any],
+    fill: Callable[..., Any] | None = None,
+    scale: float = 1.0,
+    shift: float = 0.0,
+) -> Tensor:
+    """Write what is drawn to a tensor; the elements that are written over get a gradient of 0.
+
+    The same numbers are had by a method `fill` of the generator, times `scale`, and with `shift` added.
+    """
+    array = written.memory(self)
+    if array is not None:
+        rng = numpy_generator(generator)
+        if fill is None or array.dtype != np.float64 or not array.flags.c_contiguous:
+            array[...] = draw(rng)
+            return self
+        fill(rng, out=array)
+        if scale != 1.0:
+            array *= scale
+        if shift != 0.0:
+            array += shift
+        return self
     if modes.is_traced():
         write_at_index(self, Ellipsis, drawn(generator, lambda rng: np.asarray(draw(rng))), "a random number's method")
         return self
@@ -74,9 +93,10 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
     True
     """
     _check_kernel(self, "check_uniform_bounds")
-    _check(from_ <= to, f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    if not from_ <= to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     shape = self.shape
-    return _draw(self, generator, lambda rng: rng.uniform(from_, to, shape))
+    return _draw(self, generator, lambda rng: rng.uniform(from_, to, shape), _Drawer.random, to - from_, from_)
 
 
 @_method
@@ -94,10 +114,11 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
     >>> tg.empty(3).normal_(mean=10.0, std=0.1).round()
     tensor([10., 10., 10.])
     """
-    _check(std >= 0, f"normal expects std >= 0.0, but found std {std}")
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     shape = self.shape
     _check_kernel(self, "normal_kernel_cpu")
-    return _draw(self, generator, lambda rng: rng.normal(mean, std, shape))
+    return _draw(self, generator, lambda rng: rng.normal(mean, std, shape), _Drawer.standard_normal, std, mean)
 
 
 @_method
@@ -118,8 +139,10 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     """
     if isinstance(p, Tensor) and p.is_traced:
         return self.copy_(bernoulli(xp.expand(p, self.shape), generator=generator))
-    chance = np.asarray(as_operand(p, "bernoulli_", "p", 2)._data)
-    _check(bool(np.all((chance >= 0) & (chance <= 1))), f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    chance = p if p.__class__ is float else np.asarray(as_operand(p, "bernoulli_", "p", 2)._data)
+    holds = 0 <= chance <= 1 if chance is p else bool(np.all((chance >= 0) & (chance <= 1)))
+    if not holds:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
     shape = self.shape
     return _draw(self, generator, lambda rng: rng.random(shape) < chance)
 
@@ -141,9 +164,11 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     True
     """
     _check_continuous("Exponential", self)
-    _check(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     shape = self.shape
-    return _draw(self, generator, lambda rng: rng.exponential(1 / lambd, shape))
+    fill = _Drawer.standard_exponential
+    return _draw(self, generator, lambda rng: rng.exponential(1 / lambd, shape), fill, 1 / lambd)
 
 
 @_method
@@ -163,7 +188,8 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
     True
     """
     _check_continuous("Log normal", self)
-    _check(std > 0, f"log_normal_ expects std > 0.0, but found std={std}")
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     shape = self.shape
     return _draw(self, generator, lambda rng: rng.lognormal(mean, std, shape))
 
@@ -185,7 +211,8 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
     (3,)
     """
     _check_continuous("Cauchy", self)
-    _check(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     shape = self.shape
     return _draw(self, generator, lambda rng: median + sigma * rng.standard_cauchy(shape))
 
@@ -206,7 +233,8 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     >>> bool((tg.empty(100).geometric_(0.5) >= 1).all())
     True
     """
-    _check(0 < p < 1, f"geometric_ expects p to be in (0, 1), but got p={p}")
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     shape = self.shape
     return _draw(self, generator, lambda rng: rng.geometric(p, shape))
 
@@ -225,7 +253,8 @@ def random_(self: Tensor, *bounds: int, generator: Generator | None = None) -> T
     (True, True)
     """
     low, high = (0, *bounds)[-2:] if bounds else (0, _most_of(self.dtype) + 1)
-    _check(low < high, f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if not low < high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     shape = self.shape
     return _draw(self, generator, lambda rng: rng.integers(low, high - 1, shape, endpoint=True))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
-from tapegrad.compiler.intrinsics import external, stack
+from tapegrad.compiler.intrinsics import external, memset, stack
 from tapegrad.modes import DISABLED, INTERCEPTORS
 from tapegrad.recording.native import Lazy, clear_error, decref, incref, integer, load, new_integer, vectorcall
 from tapegrad.recording.objects import Runtime, TensorObject, is_tensor, with_runtime
@@ -112,6 +113,19 @@ def memory(self: NDArray, args: Array[Object], nargs: int) -> Any:
     return array
 
 
+def zero(self: NDArray, args: Array[Object], nargs: int) -> Any:
+    """Fill a contiguous tensor with zeros if that is not recorded, and return it; else None. 0 if Python raised."""
+    runtime, target = Writes(self.data).runtime, TensorObject(args[0])
+    if nargs != 1 or may_write(runtime, args, 1) == 0 or target.layout.contiguous != runtime.true:
+        incref(runtime.none)
+        return runtime.none
+    if note(runtime, target.data) == 0:
+        return 0
+    memset(target.data.data, integer(target.layout.nbytes))
+    incref(target)
+    return target
+
+
 def note_write(self: NDArray, args: Array[Object], nargs: int) -> Any:
     """Note that an array is written to now, and return None; 0 if Python raised."""
     runtime = Writes(self.data).runtime
@@ -124,7 +138,9 @@ def note_write(self: NDArray, args: Array[Object], nargs: int) -> Any:
 
 
 #: ``written.memory(tensor, *others)`` returns the array of a tensor that may be written to at once, and notes the
-#: write; None if there is more to it. ``written.note(array)`` is `tapegrad.tape.versions.note`.
+#: write; None if there is more to it. ``written.zero(tensor)`` writes zeros itself, and returns the tensor or None.
+#: ``written.note(array)`` is `tapegrad.tape.versions.note`.
 written: Final = Lazy[Any](
-    memory=lambda: load(memory, with_runtime("writes")), note=lambda: load(note_write, with_runtime("writes"))
-)
+    **{name: partial(lambda code: load(code, with_runtime("writes")), code) for name, code in
+       (("memory", memory), ("zero", zero), ("note", note_write))}
+)  # fmt: skip
