@@ -8,14 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.ops import arithmetic
-from tapegrad.ops.arithmetic import div as true_divide
 from tapegrad.ops.arithmetic import mul, pow
 from tapegrad.ops.casts import cast
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.callers import into
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import elementwise
-from tapegrad.ops.table.gateway import as_operand, connect_as
+from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.promotion import only_floats, promote
 from tapegrad.ops.table.public import public
@@ -24,7 +23,6 @@ from tapegrad.tensor import Tensor, from_array
 ADD: Final[Op] = arithmetic.add.op  # type: ignore[attr-defined]
 SUB: Final[Op] = arithmetic.sub.op  # type: ignore[attr-defined]
 _add, _sub = ADD.plans, SUB.plans
-_with_product, _with_quotient = connect_as("AddcmulBackward0", ADD), connect_as("AddcdivBackward0", ADD)
 
 
 def times(op: Op, factor: Any, *operands: Any) -> Tensor:
@@ -120,73 +118,6 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     tensor([2., 1.])
     """
     return sub(other, input, alpha=alpha)
-
-
-_THREE = (Sample(((2, 3), (3,), (2, 1))), Sample(((3,), (), (3,)), {"value": 0.5}))
-_OPERANDS = docs.Common("input, tensor1, tensor2 : Tensor or array", returns="Tensor", raises=docs.BINARY.raises)
-
-
-@public(method=True, inplace=True, common=_OPERANDS)
-@composite(_THREE, lambda x, y, z, value=1: x + value * y * z)
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    r"""Add a product, times a factor: ``input + value * tensor1 * tensor2``.
-
-    Parameters
-    ----------
-    value : number
-        The factor.
-
-    Notes
-    -----
-    Derivative: with :math:`y = x + c u v`, :math:`\bar x = \bar y`, :math:`\bar u = \bar y c^* v^*` and
-    :math:`\bar v = \bar y c^* u^*`.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.addcmul(tg.tensor([1.0]), tg.tensor([2.0]), tg.tensor([3.0]), value=0.5)
-    tensor([4.])
-    """
-    product = mul(tensor1, tensor2)
-    result: Tensor = _with_product(input, product if value == 1 else times(ADD, value, input, product))
-    return result
-
-
-@public(method=True, inplace=True, common=_OPERANDS)
-@composite(_THREE, lambda x, y, z, value=1: x + value * y / z, domain=(0.5, 3.0))
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    r"""Add a quotient, times a factor: ``input + value * tensor1 / tensor2``.
-
-    Parameters
-    ----------
-    value : number
-        The factor.
-
-    Raises
-    ------
-    RuntimeError
-        If all are integers.
-
-    Notes
-    -----
-    Derivative: with :math:`y = x + c u / v`, :math:`\bar x = \bar y`, :math:`\bar u = \bar y c^* / v^*` and
-    :math:`\bar v = - \bar u u^* / v^*`.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.addcdiv(tg.tensor([1.0]), tg.tensor([3.0]), tg.tensor([2.0]))
-    tensor([2.5000])
-    """
-    given = [as_operand(one, "addcdiv", "tensor", place) for place, one in enumerate((input, tensor1, tensor2), 1)]
-    if not any(one._layout.floating for one in given[1:]):
-        raise RuntimeError("Integer division with addcdiv is no longer supported; convert with .to(...) first")
-    first, second = given[1:]
-    if value != 1:  # before the division, as PyTorch does: a quotient that is infinite is not multiplied
-        dtype = promote(tuple(one._layout for one in given))
-        first = mul(cast(first, dtype), value)
-    result: Tensor = _with_quotient(given[0], true_divide(first, second))
-    return result
 
 
 def _between(start: Any, end: Any, weight: Any) -> Any:

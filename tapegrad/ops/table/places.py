@@ -6,6 +6,7 @@ Written by `python -m tools.stubs`, from the public functions.
 PLACES: dict[str, dict[str, str]] = {
     "accumulates": {"cumulative": "add", "scans": "logaddexp maximum minimum multiply"},
     "methods": {
+        "addcmul": "addcdiv addcmul",
         "addmm": "addbmm addmm addmv addr baddbmm",
         "along": "log_softmax logsumexp softmax",
         "arithmetic": "abs absolute eq ge greater greater_equal gt le less less_equal logical_and logical_not logical_or lt maximum minimum mul multiply ne neg negative not_equal pow relu sgn sign where",
@@ -64,7 +65,7 @@ PLACES: dict[str, dict[str, str]] = {
         "repeating": "repeat repeat_interleave tile",
         "replaced": "as_strided_scatter diagonal_scatter select_scatter slice_scatter",
         "rounding": "ceil div divide fix floor floor_divide fmod frac remainder round true_divide trunc",
-        "scaled": "add addcdiv addcmul deg2rad float_power ldexp lerp rad2deg sub subtract",
+        "scaled": "add deg2rad float_power ldexp lerp rad2deg sub subtract",
         "scans": "cummax cummin cumprod logcumsumexp",
         "scatter": "scatter scatter_add scatter_reduce",
         "sections": "dsplit hsplit tensor_split vsplit",
@@ -143,6 +144,7 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "rules": {
         "activations": "elu gelu gelu_tanh logsigmoid mish selu silu softsign tanhshrink",
+        "addcmul": "added_product added_quotient",
         "airy": "airy_ai airy_ai_prime airy_bi airy_bi_prime",
         "along": "log_softmax logsumexp softmax",
         "arithmetic": "abs add div eq ge gt le logical_and logical_not logical_or lt maximum minimum mul ne neg pow relu sgn sign sub where",
@@ -228,6 +230,7 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "tapegrad": {
         "activations": "celu selu",
+        "addcmul": "addcdiv addcmul",
         "addmm": "addbmm addmm addmv addr baddbmm",
         "along": "log_softmax logsumexp softmax",
         "arithmetic": "abs absolute eq ge greater greater_equal gt le less less_equal logical_and logical_not logical_or lt maximum minimum mul multiply ne neg negative not_equal pow relu sgn sign where",
@@ -306,7 +309,7 @@ PLACES: dict[str, dict[str, str]] = {
         "repeating": "repeat_interleave tile",
         "replaced": "as_strided_scatter diagonal_scatter select_scatter slice_scatter",
         "rounding": "ceil div divide fix floor floor_divide fmod frac remainder round true_divide trunc",
-        "scaled": "add addcdiv addcmul deg2rad float_power ldexp lerp rad2deg rsub sub subtract",
+        "scaled": "add deg2rad float_power ldexp lerp rad2deg rsub sub subtract",
         "scans": "cummax cummin cumprod logcumsumexp",
         "scatter": "scatter scatter_add scatter_reduce",
         "sections": "dsplit hsplit tensor_split vsplit",
@@ -419,6 +422,7 @@ PLACES: dict[str, dict[str, str]] = {
         "transcendental": "expit",
     },
     "writes": {
+        "addcmul": "addcdiv addcmul",
         "addmm": "addbmm addmm addmv addr baddbmm",
         "arithmetic": "abs absolute eq ge greater greater_equal gt le less less_equal logical_and logical_not logical_or lt ne neg negative not_equal pow relu sgn sign",
         "bessel": "i0",
@@ -437,7 +441,7 @@ PLACES: dict[str, dict[str, str]] = {
         "masks": "masked_fill masked_scatter",
         "numbers": "logical_xor",
         "rounding": "ceil fix floor floor_divide fmod frac remainder round trunc",
-        "scaled": "addcdiv addcmul deg2rad float_power ldexp lerp rad2deg",
+        "scaled": "deg2rad float_power ldexp lerp rad2deg",
         "scans": "cumprod",
         "scatter": "scatter scatter_add scatter_reduce",
         "transcendental": "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh cos cosh erf exp exp2 expm1 hypot log log10 log1p log2 logit rsqrt sigmoid sin sinh sqrt tan tanh",
