@@ -751,11 +751,17 @@ class TensorMethods:
     def inverse(self) -> Tensor:
         """Inverses of square matrices; see `tapegrad.linalg.inv`."""
 
+    def is_conj(self) -> builtins.bool:
+        """Return False: conjugates and negatives are computed at once."""
+
     def is_contiguous(self) -> builtins.bool:
         """Whether the elements lie in memory in their order."""
 
     def is_inference(self) -> builtins.bool:
         """Whether a tensor was computed in `inference_mode`."""
+
+    def is_neg(self) -> builtins.bool:
+        """Return False: conjugates and negatives are computed at once."""
 
     def is_nonzero(self) -> builtins.bool:
         """Whether the only element is not zero."""
@@ -2220,6 +2226,10 @@ class TensorMethods:
     @property
     def T(self) -> Tensor:
         """Dimensions in reverse order, as a view; with a warning unless there are two, as in PyTorch."""
+
+    @property
+    def _base(self) -> Tensor | None:
+        """Return the tensor of which a view shows a part; None if the tensor is no view."""
 
     @property
     def _version(self) -> builtins.int:

@@ -46,14 +46,14 @@ class Tensor(TensorMethods):
     # _data    the array; a result without dimensions has a NumPy scalar, with which NumPy computes 7 times faster
     # _layout  the layout of the data; the tracked one if the tensor requires grad
     # _node    the node of the entry that computed the tensor, or a Leaf, or None if it does not require grad
-    # _base, _part_of  of a view only: see `tapegrad.tape.views`
-    __slots__ = ("__weakref__", "_base", "_data", "_grad", "_layout", "_node", "_part_of")
+    # _viewed, _part_of  of a view only: see `tapegrad.tape.views`
+    __slots__ = ("__weakref__", "_data", "_grad", "_layout", "_node", "_part_of", "_viewed")
 
     _data: Any
     _layout: Layout
     _node: TapeNode | Leaf | None
     _grad: Tensor | None
-    _base: Tensor
+    _viewed: Tensor
     _part_of: tuple[Any, ...]
 
     __array_priority__ = 1000

@@ -133,7 +133,7 @@ def test_private_attributes_that_were_deleted():
     ]  # fmt: skip
     makers = [lambda x: x, lambda x: x * 2, lambda x: (x * 2)[:1], lambda x: x.detach()]
     for use, make in itertools.product(uses, makers):
-        for name in (None, "_data", "_layout", "_node", "_grad", "_base"):  # plans are known first
+        for name in (None, "_data", "_layout", "_node", "_grad", "_viewed"):  # plans are known first
             x, w = tg.ones(2, requires_grad=True), tg.ones(2, requires_grad=True)
             x.sum().backward()
             tensor = make(x)

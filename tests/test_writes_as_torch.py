@@ -109,7 +109,8 @@ def versions_after_writes(m):
     with m.no_grad():
         x.add_(1)
     x.data.mul_(2)
-    return x._version, y._version, view._version, view._is_view(), y._is_view()
+    bases = view._base is y, view[:1]._base is y, y._base, x._base
+    return x._version, y._version, view._version, view._is_view(), y._is_view(), bases
 
 
 PROGRAMS = {

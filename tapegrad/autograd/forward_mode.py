@@ -112,7 +112,7 @@ class Duals:
             return NotImplemented
         tangents = []
         for value in args[: kind.n_operands]:
-            if isinstance(value, Tensor) and hasattr(value, "_base"):
+            if isinstance(value, Tensor) and hasattr(value, "_viewed"):
                 return NotImplemented
             tangents.append(self.tangent_of(value) if id(value) in self._known else None)
         with modes.uninterrupted():

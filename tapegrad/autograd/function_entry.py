@@ -262,15 +262,15 @@ def _with_history(
         rewrite(value, result)
         return value
     if _is_among(value, tensors):
-        result._base, result._part_of, result._data = views.root_of(value), part, value._array()[...]
+        result._viewed, result._part_of, result._data = views.root_of(value), part, value._array()[...]
         return result
     # Forward was not recorded, so a view knows a base without history.
-    if getattr(value, "_base", None) is not None and value._data.base is not None:
-        del value._base
+    if getattr(value, "_viewed", None) is not None and value._data.base is not None:
+        del value._viewed
         owner = versions.owner_of(value._data)
         for tensor in tensors:
             if versions.owner_of(tensor._array()) is owner:
-                value._base, value._part_of = views.root_of(tensor), part
+                value._viewed, value._part_of = views.root_of(tensor), part
     value._node, value._layout = result._node, result._layout
     return value
 

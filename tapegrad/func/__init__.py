@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tapegrad.func.gradients import grad, grad_and_value, value_and_grad
+from tapegrad.func.gradients import functionalize, grad, grad_and_value, value_and_grad
 from tapegrad.func.jacobians import hessian, jacfwd, jacrev
 from tapegrad.func.loops import fori_loop, scan, while_loop
 from tapegrad.func.mapping import vmap
@@ -18,6 +18,7 @@ __all__ = [
     "custom_root",
     "fori_loop",
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",

@@ -1,4 +1,4 @@
-"""`grad`, `grad_and_value`, `value_and_grad`: from a function that returns a scalar to one that returns gradients."""
+"""`grad`, `grad_and_value`, `value_and_grad`, from a function to one that returns gradients; `functionalize`."""
 
 from __future__ import annotations
 
@@ -143,3 +143,25 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         return ((value, aux) if has_aux else value), gradients
 
     return wrapper
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """Return a function as it is: writes in place may stay, as the transforms follow them.
+
+    Parameters
+    ----------
+    func : callable
+    remove : str
+        Has no effect.
+
+    Returns
+    -------
+    callable
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.func.functionalize(lambda x: x.clone().mul_(2))(tg.ones(2))
+    tensor([2., 2.])
+    """
+    return func

@@ -120,6 +120,32 @@ def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
     return rebuild(tree, [function(leaf) for leaf in flatten(tree)])
 
 
+def tree_flatten(tree: Any) -> tuple[list[Any], Any]:
+    """Return the leaves of a tree, and what `tree_unflatten` needs to put others in their places.
+
+    Examples
+    --------
+    >>> tree_flatten({"a": 1, "b": (2, 3)})[0]
+    [1, 2, 3]
+    """
+    return flatten(tree), tree_map(lambda leaf: None, tree)
+
+
+def tree_unflatten(leaves: Any, treespec: Any) -> Any:
+    """Return the tree with these leaves.
+
+    Examples
+    --------
+    >>> leaves, spec = tree_flatten({"a": 1, "b": (2, 3)})
+    >>> tree_unflatten([-leaf for leaf in leaves], spec)
+    {'a': -1, 'b': (-2, -3)}
+    """
+    return rebuild(treespec, list(leaves))
+
+
+tree_leaves = flatten
+
+
 def structure(tree: Any) -> str:
     """Return how messages show a tree without its leaves.
 

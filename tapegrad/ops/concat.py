@@ -240,6 +240,6 @@ def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
         given.append(as_operand(tensor, call, "tensors", 1))
     if not given:
         if call == "cat":
-            raise ValueError("cat(): expected a non-empty list of Tensors")
-        raise RuntimeError(f"{call}(): stack expects a non-empty TensorList")
+            raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        raise RuntimeError(f"{call} expects a non-empty TensorList")
     return given

@@ -149,3 +149,24 @@ def is_shared(input: Tensor) -> bool:
 def cuda(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Raise PyTorch's error: there is no GPU."""
     raise not_here("cuda")
+
+
+@public(aliases=("is_neg",), method=True)
+def is_conj(input: Tensor) -> bool:
+    """Return False: conjugates and negatives are computed at once.
+
+    Parameters
+    ----------
+    input : Tensor
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.tensor([1 + 2j]).conj().is_conj()
+    False
+    """
+    return False

@@ -12,7 +12,7 @@ from tapegrad.ops.table.public import public
 from tapegrad.tape import versions
 from tapegrad.tape.graph import edge_of
 from tapegrad.tape.layout import InferenceLayout, has_no_gaps
-from tapegrad.tape.views import renewed, root_of
+from tapegrad.tape.views import base_of, renewed, root_of
 from tapegrad.tensor import Tensor
 
 
@@ -238,7 +238,21 @@ def _is_view(input: Tensor) -> bool:
     >>> x._is_view(), x[1:]._is_view()
     (False, True)
     """
-    return hasattr(input, "_base")
+    return hasattr(input, "_viewed")
+
+
+@public(namespaces=(), attribute=True)
+def _base(input: Tensor) -> Tensor | None:
+    """Return the tensor of which a view shows a part; None if the tensor is no view.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.ones(3)
+    >>> x[1:]._base is x, x._base
+    (True, None)
+    """
+    return base_of(input)
 
 
 @public(namespaces=(), attribute=True)

@@ -213,12 +213,12 @@ def getitem(input: Any, key: Any) -> Tensor:
 def _part_of_constant(x: Tensor, key: Any) -> Tensor | None:
     """Return a part of a tensor without history, as a view that no plan is made for; None if there is more to it."""
     index = simple_index(key) if x._node is None and x._layout.__class__ is Layout else None
-    base = getattr(x, "_base", None)
+    base = getattr(x, "_viewed", None)
     if index is None or (base is not None and hasattr(x, "_part_of")):
         return None
     part = x._array()[index]
     result = constant(part, layout_of(part))
-    result._base = x if base is None else base
+    result._viewed = x if base is None else base
     return result
 
 

@@ -45,8 +45,8 @@ def owner_of(target: Tensor) -> Tensor | None:
     ):
         return None
     owner = target
-    if array.base is not None and hasattr(target, "_base"):
-        owner = target._base
+    if array.base is not None and hasattr(target, "_viewed"):
+        owner = target._viewed
         memory, data = array.base, owner._data
         if not (memory is data or memory is data.base) or hasattr(target, "_part_of"):
             return None

@@ -87,7 +87,9 @@ def _is_itself(self: Tensor, key: Any, value: Any) -> bool:
 
 def _has_base(value: Any) -> bool:
     """Whether a value is a view; to ask a tensor for a base that it does not have takes 0.4 µs."""
-    return isinstance(value, Tensor) and getattr(raw_data(value), "base", None) is not None and hasattr(value, "_base")
+    return (
+        isinstance(value, Tensor) and getattr(raw_data(value), "base", None) is not None and hasattr(value, "_viewed")
+    )
 
 
 def _wraps_around(value: Any, dtype: np.dtype) -> bool:
@@ -111,8 +113,8 @@ def _written_to_constant(self: Tensor, value: Any, key: Any, *, has_plan: bool) 
         modes.mode.value & modes.INTERCEPTORS
         or self._node is not None
         or layout.__class__ is not Layout
-        or (_has_base(self) and self._base._node is not None)
-        or (_has_base(self) and (self._base is UNRECORDED[0] or hasattr(self, "_part_of")))
+        or (_has_base(self) and self._viewed._node is not None)
+        or (_has_base(self) and (self._viewed is UNRECORDED[0] or hasattr(self, "_part_of")))
         or (not is_constant and isinstance(value, Tensor))
         or not _is_of(value._data if is_constant else value, layout.dtype)
         or (index := _index_without_plan(self, key, has_plan)) is None

@@ -150,7 +150,7 @@ class Calls(Numbers):
             elif kind is float or kind is int:
                 key.append(kind)
                 number = self.python_number(value, FLOAT if kind is float else INTEGER)
-            elif kind is Tensor and getattr(value, "_base", None) is None:
+            elif kind is Tensor and getattr(value, "_viewed", None) is None:
                 key.append(value._layout if enabled else value._layout.plain)
             elif kind is np.ndarray and value.flags.aligned and value.dtype.kind == "f":
                 value = constant(value, layout_of(value))

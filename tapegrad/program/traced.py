@@ -151,9 +151,9 @@ class Noticed(Tensor):
     def __init__(self, origin: Tensor) -> None:
         set_data(self, raw_data(origin))
         self.origin, self._layout, self._node, self._grad = origin, origin._layout, origin._node, None
-        base = getattr(origin, "_base", None)
+        base = getattr(origin, "_viewed", None)
         if base is not None:
-            self._base = base
+            self._viewed = base
 
     @property
     def _data(self) -> Any:
@@ -174,7 +174,7 @@ def origin_of(tensor: Tensor) -> Tensor:
     """Return the tensor whose twin an operand is, or the operand."""
     if isinstance(tensor, Noticed):
         return tensor.origin
-    base = getattr(tensor, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
+    base = getattr(tensor, "_viewed", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
     return base if base is not None and raw_data(base) is raw_data(tensor) else tensor
 
 
@@ -182,9 +182,9 @@ def plain_twin(tensor: Tensor) -> Tensor:
     """Return a tensor that operations compute with."""
     result = gateway.constant(raw_data(tensor), tensor._layout)
     result._node = tensor._node
-    base = getattr(tensor, "_base", None)
+    base = getattr(tensor, "_viewed", None)
     if base is not None:
-        result._base = base
+        result._viewed = base
     return result
 
 

@@ -31,7 +31,7 @@ class TensorObject(Object, of=Tensor):
     layout: LayoutObject = slot("_layout")
     node: Object = slot("_node")  # None, the list of an entry, or a `Leaf`
     grad: Object = slot("_grad")
-    base: TensorObject = slot("_base")  # 0 if the tensor is no view
+    base: TensorObject = slot("_viewed")  # 0 if the tensor is no view
     part_of: Object = slot("_part_of")  # 0 if it is no view of a part
 
 

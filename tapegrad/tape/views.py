@@ -1,6 +1,6 @@
 """Views: the base of a tensor that shares another's memory, and whether a write has made its history stale.
 
-A result that shares the memory of its operand has a *base*, `Tensor._base`: the tensor that the memory belongs to. That
+A result that shares the memory of its operand has a *base*, `Tensor._viewed`: the tensor whose memory it is. That
 of a view without history, made with recording off of a tensor that requires grad, is `UNRECORDED`. `Tensor._part_of` is
 the name of the function that returned a view among others, and the view's number; views of that view have it as well.
 A third element says that it is the one view that a user's `Function` returned.
@@ -30,14 +30,14 @@ UNRECORDED: list[Tensor] = []
 
 def base_of(tensor: Tensor) -> Tensor | None:
     """Return the tensor whose memory a view shows; None if the tensor is no view."""
-    base: Tensor | None = getattr(tensor, "_base", None)
+    base: Tensor | None = getattr(tensor, "_viewed", None)
     if base is None or isinstance(tensor._node, Leaf) or base is UNRECORDED[0]:
         return None
     # The data of either may have been replaced. (NumPy copies arrays without elements.)
     memory, owner = tensor._data.base, base._data
     shared = memory is owner or (memory is not None and memory is owner.base)  # else the bases of bases tell
     if not shared and tensor._layout.size and owner_of(tensor._data) is not owner_of(base._array()):
-        del tensor._base
+        del tensor._viewed
         return None
     return base
 
@@ -50,7 +50,7 @@ def root_of(tensor: Tensor) -> Tensor:
 
 def is_stale(tensor: Tensor) -> bool:
     """Whether the base of a view was written to after the view's entry (compiled: `recording.operands.is_stale`)."""
-    base: Tensor | None = getattr(tensor, "_base", None)
+    base: Tensor | None = getattr(tensor, "_viewed", None)
     if base is None or not isinstance(base._node, list):
         return False
     node = tensor._node

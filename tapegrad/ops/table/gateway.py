@@ -42,7 +42,7 @@ def plain(tensor: Tensor) -> Tensor:
     """Return a plain tensor with the data and the node of an instance of a subclass."""
     result = _new(Tensor)
     result._data, result._layout, result._node, result._grad = tensor._data, tensor._layout, tensor._node, None
-    result._base = getattr(tensor, "_base", tensor)  # views of the one are views of the other
+    result._viewed = getattr(tensor, "_viewed", tensor)  # views of the one are views of the other
     return result
 
 

@@ -20,7 +20,7 @@ PLACES: dict[str, dict[str, str]] = {
         "covariance": "corrcoef cov",
         "cumulative": "cumsum prod",
         "determinants": "det logdet slogdet",
-        "device_facts": "cpu cuda get_device is_pinned is_shared pin_memory share_memory_",
+        "device_facts": "cpu cuda get_device is_conj is_neg is_pinned is_shared pin_memory share_memory_",
         "diagonals": "diagonal",
         "differences": "diff",
         "distances": "renorm",
@@ -133,7 +133,7 @@ PLACES: dict[str, dict[str, str]] = {
     "properties": {
         "complex": "imag real",
         "device_facts": "device is_cpu is_cuda is_meta is_mkldnn is_mps is_nested is_quantized is_sparse is_sparse_csr is_xpu layout",
-        "facts": "_version itemsize nbytes output_nr",
+        "facts": "_base _version itemsize nbytes output_nr",
         "permutations": "H T mH mT",
     },
     "reduces": {
@@ -251,6 +251,7 @@ PLACES: dict[str, dict[str, str]] = {
         "creation": "as_tensor from_numpy tensor",
         "cumulative": "cumsum prod",
         "determinants": "det logdet slogdet",
+        "device_facts": "is_conj is_neg",
         "diagonals": "diagonal",
         "differences": "diff gradient",
         "distances": "cdist pdist renorm",

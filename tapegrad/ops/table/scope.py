@@ -63,7 +63,6 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         ("chain_matmul", "PyTorch has deprecated it; use linalg.multi_dot"),
         ("nuclear_norm frobenius_norm", "PyTorch has deprecated it; use linalg.matrix_norm"),
         ("symeig", "PyTorch has removed it; use linalg.eigh"),
-        ("is_conj is_neg", "conjugates and negatives are computed at once"),
         ("volatile reinforce new", "PyTorch has deprecated it"),
         (("slice_inverse hash_tensor as_subclass grad_dtype "
          "module_load index norm_except_dim T_destination call_super_init dump_patches factory_kwargs "

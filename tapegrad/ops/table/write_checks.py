@@ -23,7 +23,7 @@ def records(target: Tensor, *others: Any) -> bool:
         raise RuntimeError(errors.INFERENCE_WRITTEN)
     if not modes.is_grad_enabled():
         return False
-    if hasattr(target, "_base") and target._base is views.UNRECORDED[0]:
+    if hasattr(target, "_viewed") and target._viewed is views.UNRECORDED[0]:
         raise RuntimeError(errors.UNRECORDED_VIEW)
     for value in (target, *others):
         if isinstance(value, Tensor) and (value._node is not None or views.renewed(value)._node is not None):
