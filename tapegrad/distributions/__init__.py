@@ -4,6 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tapegrad.ops.table.public import refuse
+from tapegrad.runtime import module_names
 from tapegrad.runtime.later import later
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ if not TYPE_CHECKING:
             "SoftmaxTransform SoftplusTransform StackTransform StickBreakingTransform TanhTransform "
             "Transform identity_transform",
         },
-        "constraints kl transforms utils",
+        f"constraints kl transforms utils {module_names.IN_PACKAGES['distributions']} relaxed_bernoulli "
+        "relaxed_categorical",
         partial(refuse, __name__),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,7 +22,8 @@ class Transform:
     Parameters
     ----------
     cache_size : int
-        Accepted, and without meaning: nothing is kept.
+        1 if the transform is to keep its last argument and result. Then the inverse of this result is this argument
+        itself, also where a result was rounded: `TanhTransform` gives 1 for 20, whose inverse would be infinite.
 
     Examples
     --------
@@ -36,12 +38,30 @@ class Transform:
     bijective: bool = True
     sign: Any = 1  # of the derivative, of monotonic functions
 
+    _cache_size = 0
+    _cached: tuple[Any, Any] = (None, None)  # the last argument and its image
+    _inverted: Transform | None = None  # what this is the inverse of
+
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
-            raise ValueError(f"cache_size must be 0 or 1, not {cache_size}")
+            raise ValueError("cache_size must be 0 or 1")
+        self._cache_size = cache_size
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self._call(x)
+        if not self._cache_size:
+            return self._call(x)
+        if x is not self._cached[0]:
+            self._cached = x, self._call(x)
+        image: Tensor = self._cached[1]
+        return image
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        if not self._cache_size:
+            return self._inverse(y)
+        if y is not self._cached[1]:
+            self._cached = self._inverse(y), y
+        argument: Tensor = self._cached[0]
+        return argument
 
     def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not implement _call")
@@ -56,7 +76,18 @@ class Transform:
     @property
     def inv(self) -> Transform:
         """The inverse transform."""
-        return _InverseTransform(self)
+        return _InverseTransform(self) if self._inverted is None else self._inverted
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """Return the same transform, which keeps its last argument and result, or does not."""
+        if cache_size == self._cache_size:
+            return self
+        twin = copy.copy(self)
+        Transform.__init__(twin, cache_size)
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_cached"}
 
     def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the shape of the image of an argument of this shape."""
@@ -67,12 +98,17 @@ class Transform:
         return tuple(shape)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and _same(vars(self), vars(other))
+        return type(self) is type(other) and _same(_own(self), _own(other))
 
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def _own(transform: Transform) -> dict[str, Any]:
+    """Return what makes a transform what it is."""
+    return {name: value for name, value in vars(transform).items() if name not in vars(Transform)}
 
 
 def _same(mine: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -89,19 +125,18 @@ class _InverseTransform(Transform):
 
     def __init__(self, transform: Transform) -> None:
         super().__init__()
-        self._of = transform
+        self._of = self._inverted = transform
         self.domain, self.codomain = transform.codomain, transform.domain
         self.bijective, self.sign = transform.bijective, transform.sign
 
-    @property
-    def inv(self) -> Transform:
-        return self._of
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self._of.with_cache(cache_size).inv
 
     def _call(self, x: Tensor) -> Tensor:
-        return self._of._inverse(x)
+        return self._of._inv_call(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self._of._call(y)
+        return self._of(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self._of.log_abs_det_jacobian(y, x)
@@ -113,7 +148,7 @@ class _InverseTransform(Transform):
         return self._of.forward_shape(shape)
 
     def __repr__(self) -> str:
-        return f"{self._of!r}.inv"
+        return f"_InverseTransform({self._of!r})"
 
 
 class ComposeTransform(Transform):
@@ -134,7 +169,7 @@ class ComposeTransform(Transform):
 
     def __init__(self, parts: Iterable[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size)
-        self.parts = list(parts)
+        self.parts = [part.with_cache(cache_size) if cache_size else part for part in parts]
         if self.parts:
             self.domain = widened(self.parts[0].domain, self._event_dims()[0])
             self.codomain = widened(self.parts[-1].codomain, self._event_dims()[1])
@@ -161,7 +196,14 @@ class ComposeTransform(Transform):
 
     @property
     def inv(self) -> Transform:
-        return ComposeTransform([part.inv for part in reversed(self.parts)])
+        if self._inverted is not None:
+            return self._inverted
+        inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
+        inverse._inverted = self
+        return inverse
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if cache_size == self._cache_size else ComposeTransform(self.parts, cache_size)
 
     def _call(self, x: Tensor) -> Tensor:
         for part in self.parts:
@@ -170,7 +212,7 @@ class ComposeTransform(Transform):
 
     def _inverse(self, y: Tensor) -> Tensor:
         for part in reversed(self.parts):
-            y = part._inverse(y)
+            y = part._inv_call(y)
         return y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -194,7 +236,8 @@ class ComposeTransform(Transform):
         return tuple(shape)
 
     def __repr__(self) -> str:
-        return f"ComposeTransform({self.parts})"
+        parts = ",\n    ".join(map(repr, self.parts))
+        return f"ComposeTransform(\n    {parts}\n)"
 
 
 identity_transform = ComposeTransform([])
@@ -226,7 +269,8 @@ class IndependentTransform(Transform):
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size)
-        self.base_transform, self.reinterpreted_batch_ndims = base_transform, reinterpreted_batch_ndims
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         self.domain = constraints.independent(base_transform.domain, reinterpreted_batch_ndims)
         self.codomain = constraints.independent(base_transform.codomain, reinterpreted_batch_ndims)
         self.bijective, self.sign = base_transform.bijective, base_transform.sign
@@ -235,7 +279,11 @@ class IndependentTransform(Transform):
         return self.base_transform(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self.base_transform._inverse(y)
+        return self.base_transform._inv_call(y)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        own = self.base_transform, self.reinterpreted_batch_ndims
+        return self if cache_size == self._cache_size else IndependentTransform(*own, cache_size)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)

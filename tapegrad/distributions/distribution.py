@@ -261,7 +261,7 @@ class Distribution:
             )
         return object.__new__(type(self)) if _instance is None else _instance
 
-    def _validate_sample(self, value: Any) -> None:
+    def _validate_sample(self, value: Any, support: Constraint | None = None) -> None:
         if not self._validate_args:
             return
         if not isinstance(value, Tensor):
@@ -274,8 +274,9 @@ class Distribution:
         for i, j in zip(reversed(shape), reversed(expected), strict=False):
             if 1 not in (i, j) and i != j:
                 raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {shape} vs {expected}.")
-        if not self.support.holds_for_all(value):
-            relation = f"to be within the support ({self.support!r}) of the distribution {self!r}"
+        support = self.support if support is None else support
+        if not support.holds_for_all(value):
+            relation = f"to be within the support ({support!r}) of the distribution {self!r}"
             raise _invalid("value argument", value, relation)
 
     def __repr__(self) -> str:

@@ -31,7 +31,7 @@ class _Joined(Transform):
         return self._join([own(part) for own, part in zip(self.transforms, self._parts(x), strict=True)])
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self._join([own._inverse(part) for own, part in zip(self.transforms, self._parts(y), strict=True)])
+        return self._join([own._inv_call(part) for own, part in zip(self.transforms, self._parts(y), strict=True)])
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]  # that of all parts

@@ -213,7 +213,8 @@ class Weibull(Distribution, scale=constraints.positive, concentration=constraint
         k, log = self.concentration, (value / self.scale).log()
         return (k / self.scale).log() + (k - 1) * log - (k * log).exp()
 
-    def _cdf(self, value: Tensor) -> Tensor:
+    def cdf(self, value: Tensor) -> Tensor:
+        self._validate_sample(value, constraints.nonnegative)
         return -(-((value / self.scale) ** self.concentration)).expm1()
 
     def _icdf(self, value: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tapegrad.distributions import constraints
 from tapegrad.distributions.distribution import Distribution, broadcast_all
-from tapegrad.distributions.odds import Odds, one_of
+from tapegrad.distributions.odds import Odds, clamp_probs, one_of
 from tapegrad.distributions.positive import EULER
 from tapegrad.nn.functional import binary_cross_entropy_with_logits
 from tapegrad.ops.arithmetic import where
@@ -57,8 +57,9 @@ class ContinuousBernoulli(Odds):
     def _by(self, formula: Callable[[Tensor], Tensor], series: Callable[[Tensor], Any]) -> Tensor:
         """Return the formula of the probabilities, near 1/2 the series of their distances from it."""
         low, high = self._lims
-        near = (self.probs > low) & (self.probs <= high)
-        return where(near, series(self.probs - 0.5), formula(where(near, low, self.probs)))
+        probs = clamp_probs(self.probs)  # of 0 and 1 there is no density
+        near = (probs > low) & (probs <= high)
+        return where(near, series(probs - 0.5), formula(where(near, low, probs)))
 
     def _log_norm(self) -> Tensor:
         """Return the logarithm of the factor in front of the powers."""
@@ -98,7 +99,9 @@ class ContinuousBernoulli(Odds):
         )
 
     def entropy(self) -> Tensor:
-        return -self.mean * self.logits - self._log_norm() - (-self.probs).log1p()
+        probs = clamp_probs(self.probs)
+        rest = (-probs).log1p()
+        return self.mean * (rest - probs.log()) - self._log_norm() - rest
 
 
 class Kumaraswamy(Distribution, concentration1=constraints.positive, concentration0=constraints.positive):

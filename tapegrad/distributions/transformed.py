@@ -108,6 +108,9 @@ class TransformedDistribution(Distribution):
         turned: Tensor = sign * (probability - 0.5) + 0.5
         return turned
 
+    def cdf(self, value: Tensor) -> Tensor:
+        return self._cdf(value)  # the base distribution checks what the value was before the transforms
+
     def _cdf(self, value: Tensor) -> Tensor:
         for transform in reversed(self.transforms):
             value = transform.inv(value)

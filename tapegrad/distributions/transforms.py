@@ -103,6 +103,12 @@ class PowerTransform(Transform):
         return log
 
 
+def _inside(shares: Tensor) -> Tensor:
+    """Return shares that are neither 0 nor 1, so that they have finite log odds."""
+    limits = np.finfo(shares.dtype)
+    return shares.clamp(float(limits.tiny), 1 - float(limits.eps))
+
+
 class SigmoidTransform(Transform):
     r""":math:`y = 1/(1 + e^{-x})`.
 
@@ -116,9 +122,10 @@ class SigmoidTransform(Transform):
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return x.sigmoid()
+        return _inside(x.sigmoid())
 
     def _inverse(self, y: Tensor) -> Tensor:
+        y = _inside(y)
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -276,13 +283,13 @@ class StickBreakingTransform(Transform):
         return arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
 
     def _call(self, x: Tensor) -> Tensor:
-        broken = (x - self._offsets(x)).sigmoid()
+        broken = _inside((x - self._offsets(x)).sigmoid())
         rest = (1 - broken).cumprod(-1)
         return pad(broken, [0, 1], value=1.0) * pad(rest, [1, 0], value=1.0)
 
     def _inverse(self, y: Tensor) -> Tensor:
         head = y[..., :-1]
-        rest = 1 - head.cumsum(-1)
+        rest = (1 - head.cumsum(-1)).clamp(float(np.finfo(y.dtype).tiny))
         return head.log() - rest.log() + self._offsets(head)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
