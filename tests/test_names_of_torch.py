@@ -38,10 +38,47 @@ def test_names_of_modules_that_stand_elsewhere() -> None:
     from tapegrad.utils._pytree import tree_map
     from tapegrad.utils.hooks import RemovableHandle
 
-    assert Normal is tg.distributions.Normal
+    assert Normal is tg.distributions.Normal is tg.distributions.normal.Normal
     assert GradScaler(enabled=False).is_enabled() is False
     assert tree_map(abs, {"a": [-1]}) == {"a": [1]}
     assert isinstance(tg.ones(1, requires_grad=True).register_hook(print), RemovableHandle)
+
+
+MODULES = "activation batchnorm conv linear loss normalization rnn utils"
+
+
+@needs_torch
+@pytest.mark.parametrize("name", MODULES.split())
+def test_modules_of_networks_have_the_names_of_torch(name: str) -> None:
+    mine, other = (import_module(f"{library}.nn.modules.{name}") for library in ("tapegrad", "torch"))
+    without = {"CrossMapLRN2d", "LinearCrossEntropyLoss", "SyncBatchNorm"}
+    assert [own for own in other.__all__ if own not in without and not hasattr(mine, own)] == []
+
+
+@needs_torch
+def test_what_users_modules_import() -> None:
+    found = []
+    for library in ("tapegrad", "torch"):
+        T = import_module(library)
+        utils = import_module(f"{library}.nn.modules.utils")
+        pytree = import_module(f"{library}.utils._pytree")
+        leaves, spec = pytree.tree_flatten({"a": [1, 2], "b": (3, {"c": None})})
+        state = {"module.a.weight": 1, "step": 2}
+        utils.consume_prefix_in_state_dict_if_present(state, "module.")
+        network = T.nn.Sequential(T.nn.Linear(1, 1))
+        whole = {f"module.{key}": value for key, value in network.state_dict().items()}
+        utils.consume_prefix_in_state_dict_if_present(whole, "module.")
+        network.load_state_dict(whole)
+        kernel = import_module(f"{library}.nn.attention")
+        with kernel.sdpa_kernel([kernel.SDPBackend.MATH]):
+            shape = tuple(T.nn.functional.scaled_dot_product_attention(*[T.ones(1, 2, 3)] * 3).shape)
+        found.append([
+            utils._pair(3), utils._triple([1, 2, 3]), utils._reverse_repeat_tuple((1, 2), 2), sorted(state),
+            list(whole), leaves, pytree.tree_unflatten(leaves[::-1], spec), pytree.tree_leaves((1, [2])), shape,
+            T.func.functionalize(len)([1]), T.is_conj(T.ones(1)), T.ones(1).is_neg(),
+            import_module(f"{library}.multiprocessing").current_process().name,
+        ])  # fmt: skip
+    assert found[0] == found[1]
 
 
 @needs_torch

@@ -115,6 +115,18 @@ def test_named_parameters() -> None:
     assert states[:2] == states[2:]
 
 
+@needs_torch
+def test_options_without_a_default() -> None:
+    found = []
+    for lib in (tg, torch):
+        required = importlib.import_module(f"{lib.__name__}.optim.optimizer").required
+        with pytest.raises(ValueError, match="required optimization parameter lr") as error:
+            lib.optim.Optimizer([{"params": [_leaf(lib, [1.0])]}], {"lr": required})
+        own = lib.optim.Optimizer([{"params": [_leaf(lib, [1.0])], "lr": 1}], {"lr": required})
+        found.append([str(error.value), own.param_groups[0]["lr"], repr(required)])
+    assert found[0] == found[1]
+
+
 def test_an_optimizer_of_a_user() -> None:
     class Descent(tg.optim.Optimizer):
         def __init__(self, params: Any, lr: float) -> None:

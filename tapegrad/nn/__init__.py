@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 from tapegrad.nn import functional, init
 from tapegrad.ops.table.public import refuse
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
+__all__ = ["Buffer", "Parameter", "attention", "functional", "init", "modules", "parameter", "utils"]
 
 if TYPE_CHECKING:
-    from tapegrad.nn import modules, parameter, utils
+    from tapegrad.nn import attention, modules, parameter, utils
     from tapegrad.nn.modules import *
     from tapegrad.nn.parameter import Buffer, Parameter
 else:
-    _LATER = ("modules", "parameter", "utils")  # files, imported when they are first used
+    _LATER = ("attention", "modules", "parameter", "utils")  # files, imported when they are first used
 
     def __getattr__(name: str) -> Any:
         from importlib import import_module

@@ -34,6 +34,16 @@ Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Group]
 _NO_SCHEDULE: Final = object()
 
 
+class _Required:
+    """Stands for the value of an option that each group of parameters must have."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required: Final = _Required()
+
+
 class Optimizer(Hooked):
     """Base class: groups of parameters with options, and a state for each parameter.
 
@@ -136,7 +146,8 @@ class Optimizer(Hooked):
         for param in params:
             self._check_param(param)
         for name, default in self.defaults.items():
-            param_group.setdefault(name, default)
+            if param_group.setdefault(name, default) is required:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
         if len({id(param) for param in params}) != len(params):
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final, cast
 
 # By package: its modules in PyTorch, of which the package itself has the names.
-_IN_PACKAGES: Final = {
+IN_PACKAGES: Final = {
     "autograd": "anomaly_mode grad_mode",
     "distributions": """
         bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet exponential fishersnedecor gamma
@@ -27,7 +27,9 @@ _IN_PACKAGES: Final = {
     "optim": "adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop",
 }
 _HOMES: Final = {
-    **{f"tapegrad.{home}.{name}": f"tapegrad.{home}" for home, names in _IN_PACKAGES.items() for name in names.split()},
+    "tapegrad._tensor": "tapegrad.tensor",
+    "tapegrad.multiprocessing": "multiprocessing",
+    **{f"tapegrad.{home}.{name}": f"tapegrad.{home}" for home, names in IN_PACKAGES.items() for name in names.split()},
     "tapegrad.backends.cudnn": "tapegrad.backends:cudnn",
     "tapegrad.cuda.amp": "tapegrad.cuda:amp",
     "tapegrad.distributions.relaxed_bernoulli": "tapegrad.distributions.relaxed",

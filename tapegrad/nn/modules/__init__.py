@@ -1,5 +1,7 @@
 """Layers, losses and containers, with PyTorch's names; `tapegrad.nn` has them all."""
 
+from sys import modules as _loaded
+
 from tapegrad.nn.modules.activation import *
 from tapegrad.nn.modules.adaptive import *
 from tapegrad.nn.modules.attention import *
@@ -21,3 +23,11 @@ from tapegrad.nn.modules.rnn import *
 from tapegrad.nn.modules.shaping import *
 from tapegrad.nn.modules.sparse import *
 from tapegrad.nn.modules.transformer import *
+
+# By module in PyTorch: where its other names stand here.
+for _module, _others in {
+    "activation": "attention piecewise", "batchnorm": "lazy", "conv": "lazy", "linear": "attention lazy",
+    "loss": "margin_loss", "normalization": "shaping", "rnn": "cells",
+}.items():  # fmt: skip
+    for _own in (_loaded[f"{__name__}.{_other}"] for _other in _others.split()):
+        vars(_loaded[f"{__name__}.{_module}"]).update({_name: getattr(_own, _name) for _name in _own.__all__})
