@@ -59,7 +59,7 @@ def keep_quotient(target: Tensor) -> None:
     PyTorch saves the operands of a quotient, so that a result of ``a / b`` may be written to. We save the quotient.
     """
     node = target._node
-    if node.__class__ is not list and not hasattr(target, "_base"):
+    if node.__class__ is not list and not hasattr(target, "_viewed"):
         return  # no result, and no view of one: what optimizers and averages of weights write to
     node = views.root_of(target)._node
     if node.__class__ is list and node[PLAN_OBJECT].name == "div" and "out" in node[PLAN_OBJECT].saved:
