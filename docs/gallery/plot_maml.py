@@ -35,9 +35,9 @@ def sines(count, points=20):
 rng, n = np.random.default_rng(0), 40
 sizes = {"W1": (1, n), "b1": (n,), "W2": (n, n), "b2": (n,), "W3": (n, 1), "b3": (1,)}
 p = {k: tg.tensor(rng.normal(size=s) / s[0] ** 0.5, requires_grad=True) for k, s in sizes.items()}
-optimizer = tg.optim.Adam(p.values(), lr=2e-3)
+optimizer = tg.optim.Adam(p.values(), lr=4e-3)
 slopes, losses = tg.compile(tg.func.grad_and_value(meta_loss)), []
-for _ in range(3000):
+for _ in range(1500):
     tasks = sines(25)
     gradient, loss = slopes(p, *tasks)
     for name in p:

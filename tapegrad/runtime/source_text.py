@@ -20,4 +20,4 @@ def evaluated(text: str, names: Mapping[str, Any]) -> Any:
     """
     path = f"<{text}>"
     linecache.cache[path] = len(text), None, [text + "\n"], path
-    return eval(compile(text, path, "eval", dont_inherit=True), dict(names))
+    return eval(compile(text, path, "eval", dont_inherit=True), {"__name__": __name__, **names})

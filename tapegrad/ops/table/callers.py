@@ -145,7 +145,8 @@ _PLACES: Final = [f"a{place}" for place in range(32)]
 @functools.cache
 def _template(count: int, expression: str) -> Callable[[Any, Any, Any], FunctionType]:
     text = f"lambda call, other, missing: lambda {_listed(range(count))}: {expression}"
-    made: Callable[[Any, Any, Any], FunctionType] = eval(compile(text, __file__, "eval"), {"into": into})
+    names = {"__name__": __name__, "into": into}  # the module, for who asks whose function it is
+    made: Callable[[Any, Any, Any], FunctionType] = eval(compile(text, __file__, "eval"), names)
     return made
 
 
