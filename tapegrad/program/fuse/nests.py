@@ -7,8 +7,9 @@ functions that several nests need, are roots of nests before it: they stand in m
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.graph import Graph
@@ -126,10 +127,10 @@ class _Planner:
             while waiting:
                 root, loops, inner = waiting.pop()
                 nest = tuple(sorted(loops)), inner, root.depth  # nearly: nests are not known before their levels
-                for node in self.below(root, loops, shared):
+                for node, is_cut in self.below(root, loops, shared):
                     nodes[node.number] = node
                     users.setdefault(node.number, set()).add(nest)
-                    if self.is_cut(node, root, loops, shared) and node.number not in found:
+                    if is_cut and node.number not in found:
                         found[node.number] = node
                         if node.kind == "red":
                             waiting.append((node.args[0], node.args[0].axes | node.axes, node.attr[1]))
@@ -144,29 +145,31 @@ class _Planner:
             if not calls:
                 inside: set[int] = set()  # what the latest have in common may be no part of several nests then
                 for node in sorted(more, key=lambda node: -node.number):
-                    if node.number not in inside and self.weight(node, shared) >= _LARGE:
+                    if node.number not in inside and self.is_large(node, shared):
                         calls.add(node.number)
                         inside.update(own.number for own in self.graph.cone([node]))
                 if not calls:
                     return self.nests(targets, found)
             shared |= calls
 
-    def weight(self, node: Node, shared: set[int]) -> int:
-        """Return how many instructions a node takes, about."""
-        return sum(own.kind not in _CHEAP for own in self.below(node, node.axes, shared))
+    def is_large(self, node: Node, shared: set[int]) -> bool:
+        """Return whether a node takes many instructions."""
+        instructions = (True for own, _ in self.below(node, node.axes, shared) if own.kind not in _CHEAP)
+        return next(itertools.islice(instructions, _LARGE - 1, None), False)
 
-    def below(self, root: Node, loops: frozenset[int], shared: set[int]) -> list[Node]:
-        """Return the nodes of a root's cone up to those that are computed by other nests, these included."""
-        met: dict[int, Node] = {}
+    def below(self, root: Node, loops: frozenset[int], shared: set[int]) -> Iterator[tuple[Node, bool]]:
+        """Yield the nodes of a root's cone up to those that are computed by other nests, and whether they are such."""
+        met: set[int] = set()
         waiting = [root]
         while waiting:
             node = waiting.pop()
             if node.number in met:
                 continue
-            met[node.number] = node
-            if not self.is_cut(node, root, loops, shared):
+            met.add(node.number)
+            is_cut = self.is_cut(node, root, loops, shared)
+            yield node, is_cut
+            if not is_cut:
                 waiting.extend(node.args)
-        return list(met.values())
 
     def is_cut(self, node: Node, root: Node, loops: frozenset[int], shared: set[int]) -> bool:
         """Return whether a node is computed by a nest of its own."""
