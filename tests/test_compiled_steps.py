@@ -90,6 +90,22 @@ def test_a_step_of_each_optimizer_is_eager(name: str) -> None:
     assert_same(trained(OPTIMIZERS[name], True), trained(OPTIMIZERS[name], False))
 
 
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_first_call_is_traced(name: str) -> None:
+    """It makes the states of the optimizer. With dampening, the first step of SGD is another one than the others."""
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = OPTIMIZERS[name]([x])
+
+    @tg.compile
+    def step() -> None:
+        optimizer.zero_grad()
+        (x * x).sum().backward()
+        optimizer.step()
+
+    step()
+    assert len(step.programs) == (name != "momentum")
+
+
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 def test_gradients_stay_where_they_stay_in_eager(name: str, place: str) -> None:

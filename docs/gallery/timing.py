@@ -154,7 +154,7 @@ def _compare(piece: str, contenders: dict[str, Callable[[], Any]]) -> None:
     counts, medians = {}, {name: [] for name in contenders}
     with threadpool_limits(1):  # of BLAS
         for name, run in contenders.items():
-            run(), run()  # a compiled training step is traced in its second call
+            run()
             counts[name] = max(1, int(SECONDS / ROUNDS / _seconds(run, 1)))
         for _ in range(ROUNDS):
             for name, run in contenders.items():

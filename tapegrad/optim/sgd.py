@@ -14,7 +14,11 @@ def _descend(x: Any, grad: Any, lr: float) -> tuple[Any, ...]:
     return (x - lr * grad,)
 
 
-def _directions(lr: float, momentum: float, dampening: float, nesterov: float, fresh: float) -> tuple[float, ...]:
+def _directions(lr: float, momentum: float, nesterov: float) -> tuple[float, ...]:
+    return lr, momentum, 1.0, nesterov
+
+
+def _damped(lr: float, momentum: float, dampening: float, nesterov: float, fresh: float) -> tuple[float, ...]:
     # The first direction is the gradient, whatever the dampening.
     return lr, momentum, 1.0 if fresh else 1.0 - dampening, nesterov
 
@@ -69,6 +73,7 @@ class SGD(FormulaOptimizer):
     _initial: ClassVar = {"momentum_buffer": 0.0}
     _plain = Formula(lambda lr: (lr,), _descend)
     _with_momentum = Formula(_directions, _along)
+    _with_dampening = Formula(_damped, _along)
 
     def __init__(
         self,
@@ -92,7 +97,9 @@ class SGD(FormulaOptimizer):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
 
     def _choose(self, group: Group) -> Formula:
-        return self._with_momentum if group["momentum"] else self._plain
+        if not group["momentum"]:
+            return self._plain
+        return self._with_dampening if group["dampening"] else self._with_momentum
 
 
 def _shrinking(

@@ -38,6 +38,15 @@ def trace_step(
         From the group to the formula.
     """
     params, formula = list(group["params"]), update.formula
+    for param in params:
+        if param._grad is None:
+            tracer.accumulated(param)  # it has to be so in other calls, too
+        elif param.dtype.kind == "c":
+            raise RuntimeError("updates of complex parameters are not traced: call step() outside of the function")
+        elif update.reads.fresh and update.missing(states[param]):
+            tracer.postpone()  # its first step is another one than the program's
+        else:
+            update.add_states(param, states[param], group)
     flags = {name: group[name] for name, _ in update.reads.options if isinstance(group[name], bool)}
     _, *changes = head(group)
     plain = [changes[0] == 0.0, changes[1] == 1.0]
@@ -58,13 +67,6 @@ def trace_step(
         return [decay == 0.0, shrink == 1.0] == plain and all(group[name] is flags[name] for name in flags)
 
     tracer.require(is_same)
-    for param in params:
-        if param._grad is None:
-            tracer.accumulated(param)  # it has to be so in other calls, too
-        elif param.dtype.kind == "c":
-            raise RuntimeError("updates of complex parameters are not traced: call step() outside of the function")
-        elif any(states.get(param, {}).get(name) is None for name in names):
-            tracer.postpone()
     with modes.no_grad():
         values = tracer.read(lambda: np.array([*head(group), *values_of(update, group)], np.float64))
         sign, decay, shrink = (values[place] for place in range(HEAD - 1))

@@ -203,9 +203,13 @@ class Update:
             row = [address, id(layouts[0]), id(layouts[1]), 0, *places[:1], *[data.ctypes.data] * (_PLACES - 1)]
             self._rows[number, : len(row)] = row
 
+    def missing(self, own: Mapping[str, Any]) -> list[str]:
+        """Return the names of the states that a parameter does not have yet."""
+        return [name for name in (*self.reads.numbers, *self.reads.states) if own.get(name) is None]
+
     def add_states(self, param: Tensor, own: dict[str, Any], group: Mapping[str, Any]) -> bool:
         """Make the states that a parameter does not have yet, and return whether there were any."""
-        missing = [name for name in (*self.reads.numbers, *self.reads.states) if own.get(name) is None]
+        missing = self.missing(own)
         for name in missing:
             value = self.initial[name]
             value = float(group[value] if isinstance(value, str) else value)
