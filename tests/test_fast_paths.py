@@ -17,6 +17,7 @@ from tapegrad.ops.table import gateway
 from tapegrad.ops.table.op import op_table, xp
 from tapegrad.recording.plan import FUSED as FUSED_WORD
 from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.recording.steps import KERNEL
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import INTERPRETS
@@ -354,6 +355,29 @@ def test_a_known_call_is_not_looked_at_by_python(name: str, mode: Callable[[], A
         call()
         call()
         assert is_known(call)
+
+
+F = tg.nn.functional
+WITH_TUPLES: dict[str, Callable[[], Any]] = {
+    "fold": lambda: F.fold(leaf(2, 8, 6), (4, 3), 2),
+    "conv_transpose1d": lambda: F.conv_transpose1d(leaf(1, 2, 5), leaf(2, 3, 2)),
+    "conv_transpose2d": lambda: F.conv_transpose2d(leaf(1, 2, 4, 4), leaf(2, 3, 2, 2)),
+    "conv_transpose3d": lambda: F.conv_transpose3d(leaf(1, 1, 2, 2, 2), leaf(1, 1, 2, 2, 2)),
+    "local_response_norm": lambda: F.local_response_norm(leaf(1, 4, 3), 3),
+    "fractional_max_pool2d": lambda: F.fractional_max_pool2d(leaf(1, 1, 4, 4), 2, 2),
+}
+
+
+@pytest.mark.skipif(INTERPRETS, reason="recording is interpreted")
+@pytest.mark.parametrize("name", WITH_TUPLES)
+def test_tuples_in_arguments_are_parts_of_keys(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = WITH_TUPLES[name]
+    call()
+    call()
+    met = []
+    monkeypatch.setattr(PlanCache, "insert", lambda plans, plan, *arguments: met.append(plan.op.name))
+    call()
+    assert not met, f"Python finds the plans of {met} each time"
 
 
 @pytest.mark.parametrize("name", ["fft", "irfft", "rfft2"])

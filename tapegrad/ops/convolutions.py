@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.kernels.convolution import Window
 from tapegrad.ops.convolution import conv2d
 from tapegrad.ops.convolution_arguments import (
     check_bias_dtype,
@@ -26,6 +25,7 @@ from tapegrad.ops.table.gateway import as_operand, connect_as
 from tapegrad.ops.table.op import Sample, op_table, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.transposed import conv2d_transposed
+from tapegrad.recording.plan_cache import with_known
 from tapegrad.tensor import Tensor
 
 _of_signals: Final = connect_as("ConvolutionBackward0", op_table["squeeze"], 1)
@@ -195,8 +195,9 @@ def _transposed(
         return _transposed_volumes(name, x, w, (s, p, more, d), groups, sizes)
     if n == 1:  # a signal is an image of one row
         row: Any = ((1, *kernel), (1, *s), ((0, 0), (p[0], p[0])), (1, *d))
+        row = with_known(row)
         return xp.squeeze(conv2d_transposed(xp.unsqueeze(x, -2), xp.unsqueeze(w, -2), row, (1, *sizes), groups), -2)
-    window: Any = (kernel, s, ((p[0], p[0]), (p[1], p[1])), d)
+    window: Any = with_known((kernel, s, ((p[0], p[0]), (p[1], p[1])), d))
     return conv2d_transposed(x, w, window, (sizes[0], sizes[1]), groups)
 
 
@@ -214,7 +215,7 @@ def _transposed_volumes(
     found = _transposed(name, 2, images, kernels, strides, pads, more, groups, steps)
     channels, places = found.shape[1], math.prod(sizes[1:])
     columns = xp.transpose(xp.reshape(found, (count, depth, channels, places)), 1, 2)
-    window: Window = ((kernel, 1), (s, 1), ((p, p), (0, 0)), (d, 1))
+    window: Any = with_known(((kernel, 1), (s, 1), ((p, p), (0, 0)), (d, 1)))
     volumes = col2im(xp.reshape(columns, (count, channels, depth * places)), window, (sizes[0], places))
     return xp.reshape(volumes, (count, channels // kernel, *sizes))
 

@@ -16,6 +16,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.recording.plan_cache import with_known
 from tapegrad.tensor import Tensor
 
 Pair = tuple[int, int]
@@ -46,7 +47,7 @@ def _blocks(
             f"Given input with spatial size {tuple(size)}, {words}, calculated shape of the array of sliding blocks as "
             f"{counts}, but its components must be at least one."
         )
-    return (kernel, strides, tuple((p, p) for p in pads), dilations), counts, words
+    return with_known((kernel, strides, tuple([(p, p) for p in pads]), dilations)), counts, words
 
 
 def _unfold_by_numpy(input: Any, kernel_size: Any, dilation: int = 1, padding: Any = 0, stride: int = 1) -> Any:

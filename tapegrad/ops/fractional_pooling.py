@@ -23,6 +23,7 @@ from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample
 from tapegrad.ops.table.promotion import only_floats
 from tapegrad.ops.table.structural import operation
 from tapegrad.ops.table.values import repeated
+from tapegrad.recording.plan_cache import with_known
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
@@ -192,7 +193,7 @@ def _pool_of(n: int) -> None:
             if size + count - 1 > length:
                 raise RuntimeError(f"{name}(): pool {what} {size} too large relative to input {what} {length}")
         draws = _draws(name, _random_samples, x, n)
-        found = call_pooled(x, draws, tuple(zip(x.shape[-n:], counts, kernel, strict=True)))
+        found = call_pooled(x, draws, with_known(tuple(zip(x.shape[-n:], counts, kernel, strict=True))))
         result: Any = tuple(found) if return_indices else found[0]
         return result  # type: ignore[no-any-return]
 

@@ -21,6 +21,7 @@ from tapegrad.ops.table.op import Sample, op_table
 from tapegrad.ops.table.promotion import check_mixed
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.transcendental import rsqrt
+from tapegrad.recording.plan_cache import with_known
 from tapegrad.tensor import Tensor
 
 _AFFINE = {kind: connect_as(f"Native{kind}NormBackward0", op_table["affine"]) for kind in ("Layer", "Batch", "Group")}
@@ -239,5 +240,5 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
         return x
     n, channels = x.shape[:2]
     rows = reshape(x, (n, channels, -1))
-    means = resampled(mul(rows, rows), (("pool", channels, channels, size, 1, size // 2, size), None))
+    means = resampled(mul(rows, rows), with_known((("pool", channels, channels, size, 1, size // 2, size), None)))
     return div(x, reshape(pow(add(mul(means, alpha), k), beta), x.shape))

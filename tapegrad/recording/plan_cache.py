@@ -226,6 +226,20 @@ def _is_plain_of(value: Tensor, operand: Tensor) -> bool:
     return value.__class__ is not Tensor and value._data is operand._data and value._layout is operand._layout
 
 
+_tuples: Final[dict[Any, Any]] = {}  # those that stand in arguments which are tuples themselves
+state.register("recording.plan_cache: tuples in arguments", lambda: len(_tuples), _tuples.clear)
+
+
+def with_known(argument: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return an argument in which tuples are those that keys hold: compiled code knows them by their addresses.
+
+    A call whose argument has other tuples in it goes through Python each time.
+    """
+    if len(_tuples) > MOST_PLANS:
+        _tuples.clear()
+    return tuple([_tuples.setdefault(item, item) if item.__class__ is tuple else item for item in argument])
+
+
 class _Key:
     """A key as `tapegrad.recording.keys` makes it, and the objects whose addresses stand in it."""
 
@@ -266,6 +280,8 @@ class _Key:
             parts = (item.start, item.stop, item.step)
             return self.hold(slice) and all(part is None or part.__class__ is int for part in parts) and all(
                 map(self._add_word, parts))  # fmt: skip
+        if item.__class__ is tuple:
+            return _tuples.get(item) is item and self.hold(item)
         if isinstance(item, (Tensor, np.ndarray)):
             return self._add_array(item._data if isinstance(item, Tensor) else item)
         return self._add_word(item)
