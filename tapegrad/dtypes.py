@@ -117,6 +117,25 @@ def check_list(array: np.ndarray, dtype: np.dtype) -> None:
             check_range(number.item() if whole else builtins.float(number), dtype)
 
 
+def are_floats(data: Any) -> builtins.bool:
+    """Whether data are a float, floats in a list, or such lists of one length: what most tensors are made of.
+
+    >>> are_floats([1.0, 2.0]), are_floats([[1.0], [2.0]]), are_floats([[1.0], [2]])
+    (True, True, False)
+    """
+    if data.__class__ is not list or not data:
+        return data.__class__ is builtins.float
+    rows = data if data[0].__class__ is list else [data]
+    length = len(rows[0])
+    for row in rows:
+        if row.__class__ is not list or len(row) != length:
+            return False
+        for item in row:
+            if item.__class__ is not builtins.float:
+                return False
+    return length > 0
+
+
 def dtypes_in(data: Any) -> set[np.dtype]:
     """Return the dtypes of what stands in nested lists, where Python's numbers have the default ones.
 

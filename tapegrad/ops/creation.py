@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad import errors
 from tapegrad.devices import DeviceLike, check_device
-from tapegrad.dtypes import DTypeLike, check_dtype, check_list, default_dtype, dtypes_in
+from tapegrad.dtypes import DTypeLike, are_floats, check_dtype, check_list, default_dtype, dtypes_in
 from tapegrad.errors import check_bool, not_numbers
 from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.composites import composite
@@ -249,7 +249,7 @@ def tensor(
     tensor([[1., 2.],
             [3., 4.]], requires_grad=True)
     """
-    if data.__class__ is float and dtype is None:
+    if dtype is None and are_floats(data):
         return made(np.array(data, default_dtype()), requires_grad, device)
     if data.__class__ is np.ndarray and dtype is None and data.dtype.isnative and data.dtype.kind in "biufc":
         return made(data.copy(), requires_grad, device)

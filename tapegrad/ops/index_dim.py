@@ -79,7 +79,8 @@ def _source(call: str, x: Tensor, place: int, indices: Tensor, source: Any, erro
 
 def _as_given(result: Tensor, input: Any) -> Tensor:
     """Return a result without the dimension that an operand without dimensions got."""
-    return reshape(result, ()) if len(shape_of(input)) == 0 else result
+    is_tensor = input.__class__ is Tensor and input._layout.ndim
+    return reshape(result, ()) if not is_tensor and len(shape_of(input)) == 0 else result
 
 
 def _along(x: Any, dim: int) -> Any:

@@ -189,8 +189,7 @@ def _array_of(item: Any) -> np.ndarray:
         return np.asarray(item)
     modes.tell("looked", item)
     array = np.asarray(item._data)
-    is_short = array.dtype.itemsize < 4  # asked first, as NumPy makes the name of a dtype anew each time
-    if is_short and array.dtype.name in (("uint8", "int8", "int16") if array.ndim else ("uint8",)):
+    if array.dtype.char in ("Bbh" if array.ndim else "B"):  # uint8, int8 and int16
         return _mask_of_bytes(array)
     return array
 
@@ -224,6 +223,8 @@ def _in_range(index: int) -> int:
 
 
 def _check_mask(x: Tensor, before: list[Any], mask: np.ndarray) -> np.ndarray:
+    if not before and mask.shape == x._layout.shape:  # as nearly every mask
+        return mask
     if all(item is not Ellipsis for item in before):
         first = sum(item is not None and item.__class__ is not np.bool_ for item in before)
         own = x.shape[first : first + mask.ndim]

@@ -237,7 +237,9 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     for dim, (low, high) in enumerate(pads):
         length, most = x.shape[dim], max(low, high)
-        if mode == "reflect" and most > 0 and most >= length:
+        if most <= 0:
+            continue
+        if mode == "reflect" and most >= length:
             raise RuntimeError(
                 "Padding size should be less than the corresponding input dimension, but got: padding "
                 f"({low}, {high}) at dimension {dim} of input {list(x.shape)}"
@@ -247,6 +249,6 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
                 f"Padding value causes wrapping around more than once: padding ({low}, {high}) at dimension {dim} of "
                 f"input {list(x.shape)}"
             )
-        if most > 0 and not length:
+        if not length:
             raise RuntimeError(f"pad() in mode {mode} expects non-zero dimensions for input, but got: {list(x.shape)}")
     return pad_with_copies(x, pads, MODES[mode])

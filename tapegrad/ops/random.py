@@ -235,6 +235,10 @@ def normal(
     >>> tg.normal(5.0, 0.0, (2,))
     tensor([5., 5.])
     """
+    if mean.__class__ is float and std.__class__ is float and std >= 0 and size is not None and dtype is None:
+        own, default = shape_of("normal", (size,)), dtype_or_default(None)
+        if default == np.float64:
+            return drawn_by(generator, lambda rng: mean + std * _gaussian(rng, own, default), requires_grad, device)
     if any(isinstance(value, Tensor) and value.is_traced for value in (mean, std)):
         return _normal_of_tensors(mean, std, size, generator, dtype)
     arrays = [np.asarray(value._looked_at() if isinstance(value, Tensor) else value) for value in (mean, std)]
