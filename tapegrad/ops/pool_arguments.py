@@ -22,6 +22,8 @@ def numbers(call: str, name: str, value: Any, n: int) -> Shape:
     RuntimeError, TypeError
         If there are others than one or `n`, or one is no integer.
     """
+    if value.__class__ is int:
+        return (value,) * n
     values = tuple([integer(call, name, one) for one in (value if isinstance(value, (tuple, list)) else (value,))])
     if len(values) not in (1, n):
         raise RuntimeError(f"{call}: {name} must either be a single int, or a tuple of {n} ints; got {values}")

@@ -13,7 +13,9 @@ from tapegrad.ops.pool_arguments import numbers
 from tapegrad.ops.pooling import input_of, nested_in, publish_composite
 from tapegrad.ops.scatter import scatter
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.index_values import are_within
 from tapegrad.ops.table.op import Sample
+from tapegrad.runtime import pool
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -115,15 +117,16 @@ def _function(n: int) -> None:
             )
         size = _output_size(output_size, x.shape[-n:], kernel, strides, pads)
         outer, length = x.shape[:-n], math.prod(size)
-        flat = np.asarray(places._data).reshape(-1)
-        if flat.size and not (flat.min() >= 0 and flat.max() < length):
+        if not are_within(places, 0, length):
+            flat = np.asarray(places._data).reshape(-1)
             bad = flat[(flat < 0) | (flat >= length)][0]
             raise RuntimeError(
                 f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))})"
             )
         rows = (math.prod(outer), math.prod(x.shape[-n:]))
-        nothing = from_array(np.zeros((rows[0], length), x.dtype))
-        return reshape(scatter(nothing, 1, reshape(places, rows), reshape(x, rows)), (*outer, *size))
+        nothing = pool.empty((rows[0], length), x.dtype)
+        nothing.fill(0)
+        return reshape(scatter(from_array(nothing), 1, reshape(places, rows), reshape(x, rows)), (*outer, *size))
 
     doc = _DOC.format(
         n=n, input=input_of(n), data=nested_in([1.0, 3.0], n), kernel=(1,) * (n - 1) + (2,) if n > 1 else 2,
