@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -333,3 +334,27 @@ def test_errors_as_torch(number: int) -> None:
 def test_sizes_of_tensors_differ() -> None:
     with pytest.raises(AssertionError, match="Size mismatch between tensors"):
         data.TensorDataset(tg.ones(2), tg.ones(3))
+
+
+def test_rows_of_tensors_are_taken_at_once() -> None:
+    whole = data.TensorDataset(tg.arange(20.0).reshape(10, 2), tg.arange(10))
+    for dataset in (whole, data.Subset(whole, range(1, 9))):
+        one_by_one = [dataset[k] for k in range(len(dataset))]
+        batches = list(data.DataLoader(dataset, batch_size=4))
+        stacked = list(data.DataLoader(one_by_one, batch_size=4))
+        assert [[part.tolist() for part in batch] for batch in batches] == [
+            [part.tolist() for part in batch] for batch in stacked
+        ]
+        assert {type(batch) for batch in batches} == {list}
+    batches[0][0].zero_()
+    assert whole.tensors[0].sum().item() == 190.0
+    with pytest.raises(IndexError):
+        list(data.DataLoader(whole, batch_sampler=[[3, 10]]))
+    calls: list[Any] = []
+    sys.setprofile(lambda frame, event, value: calls.append(frame) if event == "call" else None)
+    try:
+        for _ in data.DataLoader(whole, batch_size=10):
+            pass
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 150

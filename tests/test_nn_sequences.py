@@ -237,6 +237,8 @@ def test_a_dropout_without_a_second_layer_is_warned_of() -> None:
 def test_sequences_of_unlike_lengths() -> None:
     parts = [draw(3, 2), draw(1, 2), draw(2, 2)]
     own = as_ours(parts)
+    empty = tg.nn.utils.rnn.pad_sequence([tg.zeros(0, 2), tg.ones(1, 2)], padding_value=3.0)
+    assert empty.tolist() == [[[3.0, 3.0], [1.0, 1.0]]]
     for options in ({}, {"batch_first": True}, {"padding_value": 2.0, "padding_side": "left"}):
         a, b = tg.nn.utils.rnn.pad_sequence(own, **options), torch.nn.utils.rnn.pad_sequence(parts, **options)
         same(a, b)

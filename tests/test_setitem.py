@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,11 @@ from tapegrad.ops import setitem
 from tapegrad.recording.keys import TAKES_ARRAYS
 from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.tape import versions
+
+try:
+    import torch
+except ImportError:
+    torch = None
 
 SHAPE = (6, 5)
 ROWS, COLUMNS = np.array([1, 3, 2, 5]), np.array([0, 1, 4, 2])
@@ -299,3 +305,31 @@ def test_writes_without_history_at_mixed_indices(dtype: str, value: Any) -> None
     assert base[:, 0].tolist() == [1.0, 5.0, 1.0, 5.0, 1.0]
     with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
         part[rows, 0] = 6.0
+
+
+KEYS = {
+    "a mask": lambda m, x: x > 0, "indices and a number": lambda m, x: (m.tensor([1, 0]), 0),
+    "a number and indices": lambda m, x: (0, m.tensor([1, 2])), "a mask of rows": lambda m, x: m.tensor([True, False]),
+    "a mask of rows, and a slice": lambda m, x: (m.tensor([True, False]), slice(1, None)),
+    "nothing": lambda m, x: x > 9, "a list and indices": lambda m, x: ([0, 1], m.tensor([1, 1])),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+@pytest.mark.parametrize("name", KEYS)
+def test_elements_without_history_need_no_plan(name):
+    results, calls = [], []
+    for m in (tg, torch):
+        x = m.tensor([[1.0, -2.0, 3.0], [-4.0, 5.0, 6.0]])
+        key = KEYS[name](m, x)
+        for _ in range(3):
+            part = x[key]
+            x[key] *= 2.0
+        results.append((part.tolist(), x.tolist()))
+        if m is tg:
+            assert x._version == 3
+            sys.setprofile(lambda frame, event, value: calls.append(frame) if event == "call" else None)
+            x[key] *= 1.0
+            sys.setprofile(None)
+    assert results[0] == results[1]
+    assert len(calls) < 60

@@ -100,6 +100,40 @@ def simple_index(key: Any) -> tuple[Any, ...] | None:
     return items if Ellipsis in items else (*items, ...)
 
 
+def index_without_plan(x: Tensor, key: Any, *, mixed: bool = False, whole_masks: bool = True) -> Any:
+    """Return NumPy's index for a key with arrays that compiled code finds no plan for; None for any other.
+
+    It has masks, or ints or lists of ints beside arrays.
+
+    Parameters
+    ----------
+    x : Tensor
+    key : index
+    mixed : bool
+        Return it for all arrays.
+    whole_masks : bool
+        Masks as large as the tensor count.
+    """
+    items = []
+    for item in key if key.__class__ is tuple else (key,):
+        kind = item.__class__
+        if kind is Tensor and item._layout.ndim:
+            is_mask = item._layout.dtype == np.bool_
+            if not is_mask and item._layout.dtype != np.int64:
+                return None
+            mixed |= is_mask and (whole_masks or item._layout.ndim < x._layout.ndim)
+            items.append(item._data)
+        elif kind is list and all(own.__class__ is int for own in item) and item:
+            mixed = True
+            items.append(item)
+        elif simple_index(item) is not None:
+            mixed |= kind is int
+            items.append(item)
+        else:
+            return None
+    return tuple(items) if mixed else None
+
+
 def key_of(plain: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, ...]]:
     """Return the key of plain items, and copies of their arrays: later changes of the user's do not matter."""
     key: list[Any] = []

@@ -20,6 +20,7 @@ from tapegrad.ops.index_keys import (
     Key,
     in_words_of_torch,
     index_arrays_of,
+    index_without_plan,
     key_of,
     numpy_index,
     plain_items,
@@ -222,6 +223,18 @@ def _part_of_constant(x: Tensor, key: Any) -> Tensor | None:
     return result
 
 
+def _elements_of_constant(x: Tensor, key: Any) -> Tensor | None:
+    """Return the elements that arrays choose of a tensor without history, by no plan; None if there is more to it."""
+    index = index_without_plan(x, key) if x._node is None and x._layout.__class__ is Layout else None
+    if index is None or not any(item.__class__ is Tensor for item in (key if key.__class__ is tuple else (key,))):
+        return None
+    try:
+        chosen = np.ascontiguousarray(x._array()[index])
+    except IndexError:  # the general way has the words
+        return None
+    return constant(chosen, layout_of(chosen))
+
+
 def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
     interceptor = modes.interceptor() if is_seen else None
     if interceptor is not None:
@@ -235,7 +248,9 @@ def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
     x._array()
     items = key if key.__class__ is tuple else (key,)
     try:
-        part = _part_of_constant(x, key) if is_seen and _plans.is_crowded() else None
+        part = _elements_of_constant(x, key) if is_seen else None
+        if part is None and is_seen and _plans.is_crowded():
+            part = _part_of_constant(x, key)
         if part is not None:
             return part
         plain = plain_items(x, items)

@@ -18,7 +18,7 @@ from tapegrad.dtypes import check_range
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops import plain_writes
 from tapegrad.ops.history import is_part, keep_quotient, part_of, rewrite_at
-from tapegrad.ops.index_keys import Key, numpy_index, simple_index
+from tapegrad.ops.index_keys import Key, index_without_plan, numpy_index, simple_index
 from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
 from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
 from tapegrad.ops.parts import strided_put_op
@@ -117,7 +117,7 @@ def _written_to_constant(self: Tensor, value: Any, key: Any, *, has_plan: bool) 
         or (_has_base(self) and (self._viewed is UNRECORDED[0] or hasattr(self, "_part_of")))
         or (not is_constant and isinstance(value, Tensor))
         or not _is_of(value._data if is_constant else value, layout.dtype)
-        or (index := _index_without_plan(self, key, has_plan)) is None
+        or (index := _index_without_plan(self, value, key, has_plan)) is None
     ):
         return False
     array = self._array()
@@ -140,30 +140,14 @@ def _is_of(value: Any, dtype: np.dtype) -> bool:
     return getattr(value, "dtype", None) is dtype
 
 
-def _index_without_plan(self: Tensor, key: Any, has_plan: bool) -> Any:
+def _index_without_plan(self: Tensor, value: Any, key: Any, has_plan: bool) -> Any:
     """Return NumPy's index for `_written_to_constant`; None of keys that it leaves to others."""
     index = simple_index(key)
     if index is not None:
         return index if not has_plan or _plans.is_crowded() else None
-    items = []
-    mixed = not has_plan
-    for item in key if key.__class__ is tuple else (key,):
-        kind = item.__class__
-        if kind is Tensor and item._layout.ndim:
-            is_mask = item._layout.dtype == np.bool_
-            if not is_mask and item._layout.dtype != np.int64:
-                return None
-            mixed |= is_mask and (not has_plan or item._layout.ndim < self._layout.ndim)  # others are `mask_put_op`'s
-            items.append(item._data)
-        elif kind is list and all(own.__class__ is int for own in item) and item:
-            mixed = True
-            items.append(item)
-        elif simple_index(item) is not None:
-            mixed |= kind is int
-            items.append(item)
-        else:
-            return None
-    return tuple(items) if mixed else None
+    # Where a mask as large as the tensor is true, `mask_put_op` writes a number.
+    is_number = value.__class__ is not Tensor or not value._layout.ndim
+    return index_without_plan(self, key, mixed=not has_plan, whole_masks=not (has_plan and is_number))
 
 
 _plans.connect("setitem", 2, _set_new, 1, TAKES_ARRAYS)

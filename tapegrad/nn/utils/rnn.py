@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.ops.concat import cat, stack
 from tapegrad.ops.creation import from_numpy
 from tapegrad.ops.fill import full
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 
 class _Packed(NamedTuple):
@@ -237,6 +238,17 @@ def pad_sequence(
     if padding_side not in ("right", "left"):
         raise RuntimeError(f"padding_side should be one of 'right' or 'left', but got {padding_side}")
     longest = max(len(own) for own in several)
+
+    layout = several[0]._layout
+    if not modes.mode.value and all(
+        own.__class__ is Tensor and own._node is None and own._layout.dtype is layout.dtype
+        and own._layout.shape[1:] == layout.shape[1:] for own in several
+    ):  # fmt: skip
+        whole = np.full((len(several), longest, *layout.shape[1:]), padding_value, layout.dtype)
+        for row, own in zip(whole, several, strict=True):
+            first = 0 if padding_side == "right" else longest - len(own)
+            row[first : first + len(own)] = own._data
+        return from_array(whole if batch_first else np.ascontiguousarray(whole.swapaxes(0, 1)))
 
     def padded(own: Tensor) -> Tensor:
         padding = full((longest - len(own), *own.shape[1:]), padding_value, dtype=own.dtype)

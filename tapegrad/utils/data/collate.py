@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.ops.creation import as_tensor, tensor
 from tapegrad.ops.table.op import xp
 from tapegrad.tensor import Tensor
+from tapegrad.utils.data.dataset import Subset, TensorDataset
 
 _WRONG = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
@@ -95,3 +96,17 @@ def default_convert(data: Any) -> Any:
 
 
 Collate = Callable[[Any], Any]
+
+
+def rows_of(dataset: Any) -> Callable[[Sequence[int]], list[Tensor]] | None:
+    """Return what gives the batch of some indices at once, as `default_collate` makes it of items; else None.
+
+    Rows of tensors, of which the items of a `TensorDataset` are made, need not be taken one by one and stacked.
+    """
+    if dataset.__class__ is TensorDataset and all(one.__class__ is Tensor for one in dataset.tensors):
+        return lambda indices: [tensor[np.array(indices)] for tensor in dataset.tensors]
+    if dataset.__class__ is Subset:
+        rows = rows_of(dataset.dataset)
+        if rows is not None:
+            return lambda indices: rows([int(dataset.indices[index]) for index in indices])
+    return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from tapegrad.ops.generators import Generator
 from tapegrad.ops.random import randint
-from tapegrad.utils.data.collate import default_collate, default_convert
+from tapegrad.utils.data.collate import default_collate, default_convert, rows_of
 from tapegrad.utils.data.dataset import IterableDataset
 from tapegrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tapegrad.utils.data.workers import END, Workers
@@ -146,8 +146,11 @@ class DataLoader:
                 return collate(dataset[indices])
 
         else:
+            batch_of = rows_of(dataset) if collate is default_collate else None
 
             def fetch(indices: Any) -> Any:
+                if batch_of is not None and set(map(type, indices)) == {int}:
+                    return batch_of(indices)
                 if hasattr(dataset, "__getitems__") and dataset.__getitems__:
                     return collate(dataset.__getitems__(indices))
                 return collate([dataset[index] for index in indices])
