@@ -253,3 +253,59 @@ def test_random_numbers_do_not_depend_on_the_way(dtype, fill):
     fill(recorded)
     assert [*results, recorded.tolist()] == [results[0]] * 4
     assert target._version == 1
+
+
+ELEMENTS = {
+    "index_put_": lambda m, x: x.index_put_((m.tensor([0, 2]), m.tensor([1, 1])), m.ones(2, dtype=m.float32)),
+    "index_put_ with a mask": lambda m, x: x.index_put_((x > 3,), m.tensor(0.5, dtype=m.float32)),
+    "index_put_, added": lambda m, x: x.index_put_((m.tensor([0, 0]),), m.ones(2, 4, dtype=m.float32), accumulate=True),
+    "index_put_ out of bounds": lambda m, x: x.index_put_((m.tensor([9]),), m.ones(1, 4, dtype=m.float32)),
+    "put_": lambda m, x: x.view(-1).put_(m.tensor([0, -1]), m.tensor([7.0, 8.0], dtype=m.float32)),
+    "put_ of a matrix": lambda m, x: x.put_(m.tensor([0, 9]), m.tensor([7.0, 8.0], dtype=m.float32)),
+    "index_copy_": lambda m, x: x.index_copy_(1, m.tensor([3, 0]), m.ones(3, 2, dtype=m.float32)),
+    "index_copy_ of another shape": lambda m, x: x.index_copy_(1, m.tensor([3, 0]), m.ones(3, 1, dtype=m.float32)),
+    "masked_scatter_": lambda m, x: x.masked_scatter_(x > 6, m.arange(20.0, dtype=m.float32)),
+    "masked_fill_": lambda m, x: x.masked_fill_(x > 6, 0.5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_elements(name):
+    torch, results = pytest.importorskip("torch"), []
+    for m in (tg, torch):
+        x = m.arange(12, dtype=m.float32).reshape(3, 4)
+        for _ in range(3):
+            try:
+                ELEMENTS[name](m, x)
+            except (RuntimeError, IndexError, ValueError):
+                results.append("raised")
+        results.append((x.tolist(), x._version))
+    half = len(results) // 2
+    assert results[:half] == results[half:]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize(
+    "name", ["bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "add", "mul", "floor_divide"]
+)
+@pytest.mark.parametrize("count", [3, 3000])
+def test_integers(dtype, name, count):
+    if dtype == "bool" and name in ("floor_divide",):
+        return
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(1, 100, count).astype(dtype) for _ in range(2))
+    own, other = tg.tensor(x), torch.tensor(x)
+    for _ in range(3):
+        getattr(own, f"{name}_")(tg.tensor(y))
+        getattr(other, f"{name}_")(torch.tensor(y))
+    np.testing.assert_array_equal(own.numpy(), other.numpy())
+
+
+def test_elements_of_the_memory_that_is_written_to():
+    x = tg.arange(3.0)
+    assert x.index_put_((tg.tensor([2, 1, 0]),), x).tolist() == [2.0, 1.0, 0.0]
+    assert x.index_copy_(0, tg.tensor([0, 1]), x[1:]).tolist() == [1.0, 0.0, 0.0]
+    with pytest.raises(RuntimeError):
+        x.masked_scatter_(x == 0, tg.ones(1))
+    assert (x.tolist(), x._version) == ([1.0, 0.0, 0.0], 2)

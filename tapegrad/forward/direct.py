@@ -42,13 +42,13 @@ def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout)
     """Return the forward of a ufunc for operands of these layouts: its inner loop if the rows are evenly spaced."""
     if not isinstance(ufunc, np.ufunc) or ufunc.signature or (ufunc.nin, ufunc.nout) != (len(layouts), 1):
         return ufunc
-    if result.dtype.kind not in "fb" or not result.ndim or not result.contiguous:
+    if result.dtype.kind not in "fbiu" or not result.ndim or not result.contiguous:
         return ufunc
     strides = [broadcast_strides(own.shape, own.strides, result.shape) for own in layouts]
     lengths, steps = coalesce(result.shape, [*strides, contiguous_strides(result.shape, result.dtype.itemsize)])
     rows = lengths[0] if len(lengths) == 2 else 1
     # Where an operand's elements lie in reverse, NumPy chooses another order.
-    if len(lengths) > 2 or min(map(min, steps)) < 0 or any(own.dtype.kind != "f" for own in layouts):
+    if len(lengths) > 2 or min(map(min, steps)) < 0 or not all(map(_has_words, layouts)):
         return ufunc
     if rows > _FEW_ROWS and lengths[-1] < _LONG_ROW and ufunc not in ARITHMETIC:
         return ufunc
@@ -59,6 +59,11 @@ def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout)
     within, between = [own[-1] for own in steps], [own[0] for own in steps]
     rest = (*found, lengths[-1], rows, inline, id(ufunc), *within, *between)
     return compiled_forward(run_loop, result.shape, result.dtype, *rest, keep=(ufunc,))
+
+
+def _has_words(layout: Layout) -> bool:
+    """Whether an operand's elements stand in memory, and are real: integers of Python have another form."""
+    return layout.dtype.kind == "f" or (layout.dtype.kind in "biu" and not layout.weak)
 
 
 @functools.lru_cache(maxsize=1024)

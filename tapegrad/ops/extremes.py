@@ -63,7 +63,11 @@ def _of_input_and_values(input: Any, values: Any) -> Any: ...
 
 
 heaviside = binary(
-    "heaviside", lambda x, y: np.where(x == 0, y, np.where(x != x, x, x > 0)),
+    "heaviside",
+    Function(
+        "heaviside", lambda x, y: np.where(x == 0, y, np.where(x != x, x, x > 0)),
+        formula=lambda x, y: xp.where(x == 0, y, xp.where(x != x, x, xp.where(x > 0, 1.0, 0.0))),
+    ),
     (flat, lambda ct, x: xp.where(x == 0, ct, 0.0)),
     doc="Step function: 0 where `input` is negative, 1 where it is positive, `values` where it is 0.",
     signature=_of_input_and_values,
@@ -153,6 +157,18 @@ def _clamped(x: Any, min: Any, max: Any) -> Any:
 
 
 _BOUNDS = {int, float, type(None)}
+
+
+def _are_bounds(dtype: np.dtype, low: Any, high: Any) -> bool:
+    """Whether these are bounds that floating elements have without a conversion: numbers, or one a tensor."""
+    if dtype.kind != "f":
+        return False
+    if low is None or high is None:
+        one = high if low is None else low
+        return one.__class__ in (int, float) or (one.__class__ is Tensor and one._layout.dtype is dtype)
+    return low.__class__ in _BOUNDS and high.__class__ in _BOUNDS
+
+
 _clamp = elementwise(
     "clamp", ("x", "min", "max"),
     Function("clamp", lambda x, min, max: np.minimum(np.maximum(x, min), max), formula=_clamped),
@@ -202,7 +218,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     >>> tg.clamp(tg.tensor([-2.0, 0.5, 2.0]), -1, 1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    if input.__class__ is Tensor and input._layout.dtype.kind == "f" and {min.__class__, max.__class__} <= _BOUNDS:
+    if input.__class__ is Tensor and _are_bounds(input._layout.dtype, min, max):
         return _clamp(input, -np.inf if min is None else min, np.inf if max is None else max)
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None".removeprefix("torch."))
