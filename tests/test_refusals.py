@@ -50,6 +50,10 @@ AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
                        "rtol must be greater than or equal to zero, but got -1"),
     "allclose: equal_nan": (lambda T: T.allclose(T.ones(2), T.ones(2), equal_nan=2), TypeError,
                             "allclose(): argument 'equal_nan' must be bool, not int"),
+    "allclose: shapes": (lambda T: T.allclose(T.ones(2), T.ones(3)), RuntimeError,
+                         "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0"),
+    "mean: dtype": (lambda T: T.ones(2).mean(dtype=T.int64), RuntimeError,
+                    "mean(): could not infer output dtype. Optional dtype must be either ..."),
     "isclose: equal_nan": (lambda T: T.isclose(T.ones(2), T.ones(2), equal_nan=2), TypeError,
                            "isclose(): argument 'equal_nan' must be bool, not int"),
     "interpolate: align_corners": (

@@ -195,6 +195,7 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
     x, y = as_operand(input, "allclose", "input", 1), as_operand(other, "allclose", "other", 2)
     _check_tolerances(rtol, atol)
     check_bool("allclose", "equal_nan", equal_nan)
+    check_broadcast("allclose", (x, y))
     if is_followed(x, y):
         return bool(xp.all(is_close(x, y, rtol, atol, equal_nan)))
     return bool(np.allclose(x._data, y._data, rtol, atol, equal_nan))

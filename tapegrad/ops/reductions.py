@@ -140,7 +140,7 @@ def _floating_dtype(x: Tensor, dtype: DTypeLike | None) -> np.dtype | None:
     chosen = np.dtype(dtype) if dtype is not None else None
     if (chosen or x.dtype).kind not in "fc":
         raise RuntimeError(
-            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"mean(): could not infer output dtype. {'Optional' if chosen else 'Input'} dtype must be either a floating point or complex dtype. "
             f"Got: {chosen or x.dtype}; pass dtype='float64'"
         )
     return chosen
