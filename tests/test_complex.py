@@ -52,3 +52,13 @@ def test_where_a_part_overflows_the_other_may_be_zero(name):
         found = tg.compile(getattr(tg, name))(tg.tensor(numbers)).numpy()
     np.testing.assert_allclose(found.real, expected.real, rtol=1e-14)
     np.testing.assert_allclose(found.imag, expected.imag, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize(("exponent", "slope", "curvature"), [(0, 0, 0), (1, 1, 0), (2, 0, 2), (3, 0, 0)])
+def test_powers_of_zero(dtype, exponent, slope, curvature):
+    """The kernels had nan for 0 to the power 0, and so had the gradients of polynomials at 0."""
+    z = tg.zeros(2, dtype=dtype, requires_grad=True)
+    assert tg.autograd.grad((z**exponent).real.sum(), z)[0].tolist() == [slope, slope]
+    (gradient,) = tg.autograd.grad((z**exponent).real.sum(), z, create_graph=True)
+    assert tg.autograd.grad(gradient.real.sum(), z)[0].tolist() == [curvature, curvature]

@@ -53,7 +53,9 @@ def pow(x: Scalar, y: Scalar) -> Scalar:
     if y == 2:
         return x * x * 1.0
     if isinstance(x, (complex, np.complex64)) or isinstance(y, (complex, np.complex64)):
-        # The logarithm of 0 would make nan of 0 to a positive power.
+        # The logarithm of 0 would make nan of 0 to the power 0, and to a positive one.
+        if x == 0 and y == 0:
+            return exp(x * y * 0.0)
         return x * y * 0.0 if x == 0 and y.real > 0 else exp(y * log(x + 0j))
     return power(x, y)
 
