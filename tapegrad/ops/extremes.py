@@ -218,10 +218,10 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     >>> tg.clamp(tg.tensor([-2.0, 0.5, 2.0]), -1, 1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    if min is None and max is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if input.__class__ is Tensor and _are_bounds(input._layout.dtype, min, max):
         return _clamp(input, -np.inf if min is None else min, np.inf if max is None else max)
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     numbers = [isinstance(bound, (bool, int, float)) for bound in (min, max) if bound is not None]
     if len(numbers) == 2 and numbers[0] != numbers[1] and len(shape_of(max if numbers[0] else min)):
         raise TypeError(

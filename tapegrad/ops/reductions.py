@@ -139,8 +139,9 @@ def _mean_step(plan: Plan, operand: int) -> Step:
 def _floating_dtype(x: Tensor, dtype: DTypeLike | None) -> np.dtype | None:
     chosen = np.dtype(dtype) if dtype is not None else None
     if (chosen or x.dtype).kind not in "fc":
+        which = "Input" if chosen is None else "Optional"
         raise RuntimeError(
-            f"mean(): could not infer output dtype. {'Optional' if chosen else 'Input'} dtype must be either a floating point or complex dtype. "
+            f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
             f"Got: {chosen or x.dtype}; pass dtype='float64'"
         )
     return chosen
