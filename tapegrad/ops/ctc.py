@@ -139,7 +139,8 @@ def _lengths(call: str, name: str, value: Any, n: int) -> _Lengths:
         raise RuntimeError(f"{name} must be integral; {call}() got dtype {found.dtype}")
     if len(found) != n:
         raise RuntimeError(f"{name} must be of size batch_size {n}; {call}() got {len(found)}")
-    least, most = (int(found.min()), int(found.max())) if n else (0, 0)
+    numbers = found.tolist()  # there are few
+    least, most = min(numbers, default=0), max(numbers, default=0)
     if least < 0:
         raise RuntimeError(f"Expected {name} to have value at least 0, but got value {least}")
     return _Lengths(found.astype(np.int64), least, most)
