@@ -327,3 +327,21 @@ def test_kernels_of_what_is_combined_are_the_rule(reduce: str, include_self: boo
             found = tg.autograd.grad(total, (x, source))
         for own, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(own.numpy(), other.detach().numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "shapes",
+    [((5,), (5,), ()), ((2, 1), (3,), (2, 3)), ((40, 3), (40, 1), (3,)), ((2, 3, 4), (3, 1), (2, 1, 4))],
+    ids=str,
+)
+def test_where_is_a_loop_for_any_strides(shapes: tuple[tuple[int, ...], ...], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    condition, x, y = (rng.standard_normal(shape).astype(dtype) for shape in shapes)
+    condition = condition > 0
+    for own in (condition, condition[::-1], np.ascontiguousarray(condition.T).T):
+        for other in (y, 0.5, 0):
+            expected = np.where(own, x, other).astype(dtype)
+            for _ in range(2):  # the second time by compiled code
+                found = tg.where(own, tg.from_numpy(x), other if isinstance(other, (int, float)) else tg.from_numpy(y))
+                np.testing.assert_array_equal(found, expected, strict=True)

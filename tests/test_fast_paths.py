@@ -284,6 +284,8 @@ SMALL: dict[str, Callable[[], Any]] = {
     "stack": lambda: tg.stack([leaf(4, 3), leaf(4, 3)]),
     "softmax": lambda: tg.softmax(leaf(4, 3), 1),
     "clamp": lambda: tg.clamp(leaf(3), -1, 1),
+    "where": lambda: tg.where(tg.tensor([True, False, True]), leaf(3), leaf(3)),
+    "where and a number": lambda: tg.where(tg.tensor([True, False, True]), leaf(2, 3), 0),
     "nextafter": lambda: tg.nextafter(leaf(3), leaf(3)),
     "logaddexp2": lambda: tg.logaddexp2(leaf(3), leaf(3)),
 }

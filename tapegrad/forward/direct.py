@@ -9,7 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.compiler.intrinsics import call_void, clear_float_errors, float_errors, stack
+from tapegrad.compiler.cache import address_of
+from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
+from tapegrad.compiler.intrinsics import call_void, clear_float_errors, float_errors, get, stack
 from tapegrad.forward.results import Result, compiled_forward, new_result
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
 from tapegrad.kernels.elementwise import ARITHMETIC
@@ -42,23 +44,73 @@ def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout)
     """Return the forward of a ufunc for operands of these layouts: its inner loop if the rows are evenly spaced."""
     if not isinstance(ufunc, np.ufunc) or ufunc.signature or (ufunc.nin, ufunc.nout) != (len(layouts), 1):
         return ufunc
-    if result.dtype.kind not in "fbiu" or not result.ndim or not result.contiguous:
+    if not all(map(_has_words, layouts)):
         return ufunc
+    return _over_rows(
+        ufunc,
+        layouts,
+        result,
+        ufunc in ARITHMETIC,
+        lambda: _loop(ufunc, (*[own.dtype for own in layouts], result.dtype)),
+    )
+
+
+def direct_where(layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
+    """Return the forward of ``np.where`` for operands of these layouts: a loop of ours as `direct` has NumPy's."""
+    condition, *others = layouts
+    is_real = condition.dtype.kind == "b" and not condition.inline and result.dtype.kind == "f"
+    if not is_real or any(own.dtype != result.dtype for own in others):
+        return np.where
+    return _over_rows(np.where, layouts, result, True, lambda: (_where_address(result.dtype.name), 0))
+
+
+def _over_rows(
+    otherwise: Callable[..., Any],
+    layouts: Sequence[Layout],
+    result: Layout,
+    begins_at_once: bool,
+    find: Callable[[], tuple[int, int] | None],
+) -> Callable[..., Any]:
+    """Return the forward that calls a loop, whose address and data are found, for each row; else another function."""
+    if result.dtype.kind not in "fbiu" or not result.ndim or not result.contiguous:
+        return otherwise
     strides = [broadcast_strides(own.shape, own.strides, result.shape) for own in layouts]
     lengths, steps = coalesce(result.shape, [*strides, contiguous_strides(result.shape, result.dtype.itemsize)])
     rows = lengths[0] if len(lengths) == 2 else 1
     # Where an operand's elements lie in reverse, NumPy chooses another order.
-    if len(lengths) > 2 or min(map(min, steps)) < 0 or not all(map(_has_words, layouts)):
-        return ufunc
-    if rows > _FEW_ROWS and lengths[-1] < _LONG_ROW and ufunc not in ARITHMETIC:
-        return ufunc
-    found = _loop(ufunc, tuple(own.dtype for own in (*layouts, result)))
+    if len(lengths) > 2 or min(map(min, steps)) < 0:
+        return otherwise
+    if rows > _FEW_ROWS and lengths[-1] < _LONG_ROW and not begins_at_once:
+        return otherwise
+    found = find()
     if found is None:
-        return ufunc
+        return otherwise
     inline = sum(1 << number for number, own in enumerate(layouts) if own.inline)
     within, between = [own[-1] for own in steps], [own[0] for own in steps]
-    rest = (*found, lengths[-1], rows, inline, id(ufunc), *within, *between)
-    return compiled_forward(run_loop, result.shape, result.dtype, *rest, keep=(ufunc,))
+    rest = (*found, lengths[-1], rows, inline, id(otherwise), *within, *between)
+    return compiled_forward(run_loop, result.shape, result.dtype, *rest, keep=(otherwise,))
+
+
+@functools.cache
+def _where_address(dtype: str) -> int:
+    """Return the address of an inner loop ``(args**, dims*, steps*, data)`` that chooses as a condition says."""
+    size = np.dtype(dtype).itemsize
+
+    def kernel(args: int, dims: int, steps: int, data: int) -> int:
+        n, condition, x, y, out = get(dims, 0), get(args, 0), get(args, 1), get(args, 2), get(args, 3)
+        step, step_x, step_y = get(steps, 0), get(steps, 1), get(steps, 2)
+        if step == 1 and step_x == size and step_y == size:
+            flags, one, other = as_pointer(condition, "bool"), as_pointer(x, dtype), as_pointer(y, dtype)
+            target = as_pointer(out, dtype)
+            for i in range(n):
+                store(target, i, load(one, i) if load(flags, i) else load(other, i))
+            return 0
+        for i in range(n):
+            first, second = load_at(x, i * step_x, dtype), load_at(y, i * step_y, dtype)
+            store_at(out, i * size, first if load_at(condition, i * step, "bool") else second, dtype)
+        return 0
+
+    return address_of(f"where-loop-{dtype}", kernel, ("int64",) * 4)
 
 
 def _has_words(layout: Layout) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.forward.direct import direct
+from tapegrad.forward.direct import direct, direct_where
 from tapegrad.forward.powers import Power
 from tapegrad.runtime import blocking, pool, threads
 from tapegrad.tape.layout import Layout, broadcast_shape
@@ -35,6 +35,8 @@ def first_result(forward: Callable[..., Any], layouts: Sequence[Layout], values:
 
 def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
     """Return the forward for a plan: powers and ufuncs with contiguous results are replaced, others stay."""
+    if forward is np.where:
+        return direct_where(layouts, result)
     if not isinstance(forward, (np.ufunc, Power)):
         return forward
     if isinstance(forward, Power):
