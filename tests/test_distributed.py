@@ -105,7 +105,7 @@ def test_a_killed_worker_costs_its_tasks_and_nothing_else(client: Any) -> None:
     found = _leaves(parallel(W, X, Y))
     assert [np.asarray(leaf).tobytes() for leaf in found] == [np.asarray(leaf).tobytes() for leaf in wanted]
     assert sum(part for _, part in client.gather(futures)) == pytest.approx((X**2).sum())
-    client.wait_for_workers(2)
+    client.wait_for_workers(2, timeout=120)
     assert len(set(client.run(os.getpid).values()) - set(before.values())) == 1  # one was started anew
     assert _leaves(parallel(W, X, Y))[0] == wanted[0]  # it got the program too
 
