@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 import tapegrad
 from tapegrad.forward import prepared
 from tapegrad.ops.table.loading import load_all
+from tapegrad.ops.table.op import op_table
 from tapegrad.program import run
 from tapegrad.runtime import blocking, pool
 from tapegrad.sweep import leaf_grads, workspace
@@ -43,6 +44,15 @@ def pytest_collection_finish() -> None:
 def _older_objects_are_passed_over():
     """Let the garbage collector pass over what the tests of other files have left, such as programs."""
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _table_is_that_of_the_library():
+    """Take the ops that tests define out of the table, from which other tests draw."""
+    before = set(op_table)
+    yield
+    for name in set(op_table) - before:
+        del op_table[name]
 
 
 @pytest.fixture(scope="session", autouse=True)
