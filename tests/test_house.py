@@ -106,12 +106,13 @@ def imports(file: str, source: str) -> set[tuple[str, str, str]]:
                 target = file_of(name)
                 assert target is not None, f"{file} imports {name}"
                 found.add((file, target, how))
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             how = "types"
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             how = "call"
         for child in ast.iter_child_nodes(node):
-            look(child, how)
+            if not isinstance(child, ast.expr):
+                look(child, how)
 
     look(ast.parse(source), "import")
     return found
