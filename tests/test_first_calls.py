@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import modes
+from tapegrad import modes, nn
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
@@ -133,3 +136,57 @@ def test_many_stores_of_straight_code() -> None:
     x = np.linspace(-1.0, 1.0, 24 * 24).reshape(24, 24)
     found = tg.compile(lambda x: tg.roll(x, 1, 0) + tg.roll(x, -1, 1) * x.T)(x)
     np.testing.assert_array_equal(found, np.roll(x, 1, 0) + np.roll(x, -1, 1) * x.T)
+
+
+def test_modes_of_modules_that_a_function_sets() -> None:
+    """A step lets its model train and another function lets it evaluate: each is traced once, and sets modes after."""
+
+    def made(model: nn.Module) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        optimizer = tg.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x: tg.Tensor) -> tg.Tensor:
+            model.train()
+            optimizer.zero_grad()
+            loss = (model(x) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        def evaluated(x: tg.Tensor) -> tg.Tensor:
+            model.eval()
+            return model(x).sum()
+
+        return step, evaluated
+
+    model = nn.Sequential(nn.Linear(3, 4, dtype=tg.float64), nn.BatchNorm1d(4, dtype=tg.float64))
+    other = copy.deepcopy(model)
+    compiled, eager = [tg.compile(own) for own in made(model)], made(other)
+    for turn in range(6):
+        for own, expected in zip(compiled, eager, strict=True):
+            x = tg.tensor(np.random.default_rng(turn).standard_normal((5, 3)))
+            np.testing.assert_allclose(own(x).detach().numpy(), expected(x).detach().numpy(), rtol=1e-9)
+            assert [part.training for part in model.modules()] == [part.training for part in other.modules()]
+    for own, expected in zip(model.state_dict().values(), other.state_dict().values(), strict=True):
+        np.testing.assert_allclose(own.numpy(), expected.numpy(), rtol=1e-9, atol=1e-14)
+    assert [len(own.programs) for own in compiled] == [1, 1]
+
+
+def test_a_branch_sets_the_mode_of_a_module() -> None:
+    """The mode that the other branch sets is not set."""
+    model = nn.Sequential(nn.BatchNorm1d(3, dtype=tg.float64), nn.Dropout(0.5))
+    other = copy.deepcopy(model)
+
+    def function(x: tg.Tensor, model: nn.Module) -> tg.Tensor:
+        with tg.no_grad():
+            if x.sum() > 0:
+                model.train()
+            else:
+                model.eval()
+            return model[0](x)
+
+    compiled = tg.compile(lambda x: function(x, model))
+    for turn in range(8):
+        x = tg.tensor(np.random.default_rng(turn).standard_normal((5, 3)) + (-1.0) ** turn * 3.0)
+        np.testing.assert_allclose(compiled(x).numpy(), function(x, other).numpy(), rtol=1e-9)
+        assert [part.training for part in model.modules()] == [part.training for part in other.modules()]
+    assert len(compiled.programs) == 2

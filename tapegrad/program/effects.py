@@ -117,6 +117,8 @@ class Outside:
         Which of the sources are what stands behind a name.
     changed : list of Place
         Attributes of modules that the function has changed, with the numbers and strings from before.
+    modes : list of (dict, bool)
+        Attributes of modules that train afterwards, or evaluate.
     is_step : bool
         Whether it computes gradients, or writes to what wants one: results then have no graph, as if it was freed.
     """
@@ -130,6 +132,7 @@ class Outside:
         self.checks: list[Callable[[], bool]] = []
         self.names: list[tuple[int, Name]] = []
         self.changed: list[Place] = []
+        self.modes: list[tuple[dict[str, Any], bool]] = []
         self.is_step = False
 
     @property
@@ -139,7 +142,7 @@ class Outside:
 
     @property
     def is_only_read(self) -> bool:
-        """Whether a program takes tensors alone, and changes nothing."""
+        """Whether a program takes tensors alone, and changes none."""
         return not self.has_effects and not self.is_step and all(isinstance(own, Tensor) for own in self.sources)
 
     @property
@@ -238,6 +241,11 @@ class Outside:
             for own in self.written
         ]
         return found
+
+    def switch_modes(self) -> None:
+        """Let modules train or evaluate, as the function does."""
+        for own, mode in self.modes:
+            own["training"] = mode
 
     def apply(self, targets: Sequence[Tensor], inputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
         """Change what the function changes, given the outputs behind its results."""

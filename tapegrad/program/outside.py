@@ -98,6 +98,13 @@ class Takes(Writes):
         else:
             self._attributes.read(attributes, name)
 
+    def switch_mode(self, attributes: dict[str, Any]) -> None:
+        """Note that the function lets a module train or evaluate, given all attributes of that."""
+        if isinstance(self._around, Takes):
+            self._around.switch_mode(attributes)
+        else:
+            self._attributes.switch_mode(attributes)
+
     def _state(self) -> list[Watched]:
         """Return what the function has looked at of Python's state."""
         for own, name, value in self._attributes.changed():
@@ -226,6 +233,7 @@ class Takes(Writes):
         own.checks += self._checks
         own.watch(self._state())
         own.changed = self.changed_numbers()
+        own.modes = self._attributes.modes()
         places = [Place(*attribute) for attribute in self._attributes.unchanged(ABSENT)]
         own.checks += [Standing(places)] if places else []
         hooked = [tensor for tensor in captured.values() if own.is_step and isinstance(tensor._node, Leaf)]

@@ -57,7 +57,8 @@ def prepared(
         for own, layout in zip(tensors, layouts[n_inputs:], strict=True)
     ]
     checks = together([*outside.checks, *[stands_behind(name, tensors[place]) for place, name in outside.names]])
-    if not outside.has_effects and not outside.conditions and not checks and not fresh:
+    after = _after(outside, versions.Writer(written) if written else None)
+    if not outside.has_effects and not outside.conditions and not checks and not fresh and after is None:
         return captured, None
     local = threading.local()
     count = len(program.outputs) - len(outside.written) - len(outside.new_grads)
@@ -67,7 +68,7 @@ def prepared(
     return captured, Changes(
         _before(outside, checks, fresh, local) if fresh or checks else None,
         _undo(local) if any(isinstance(source, Drawn) for _, source in fresh) else None,
-        versions.Writer(written) if written else None,
+        after,
         [layout.nbytes for layout in layouts],
         [(n_inputs + place_of[id(own)], count + number) for number, own in enumerate(written)],
         grads,
@@ -97,6 +98,18 @@ def _before(
         return True
 
     return before
+
+
+def _after(outside: Outside, writer: Callable[[], None] | None) -> Callable[[], None] | None:
+    """Return what is called once all is written."""
+    if not outside.modes or writer is None:
+        return outside.switch_modes if outside.modes else writer
+
+    def after() -> None:
+        writer()
+        outside.switch_modes()
+
+    return after
 
 
 def _undo(local: threading.local) -> Callable[[], None]:

@@ -61,6 +61,7 @@ class Attributes:
     def __init__(self) -> None:
         self._read: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # by identity: attributes, and those read
         self._contents: list[Watched] = []
+        self._switched: dict[int, dict[str, Any]] = {}  # by identity: attributes, of modules whose mode was set first
 
     def read(self, own: dict[str, Any], name: str) -> None:
         """Note that an attribute of an object was read, given all of its attributes."""
@@ -68,9 +69,20 @@ class Attributes:
         if name == "__dict__":  # all members of a module
             for member in own.get("_kinds", ()):
                 self.read(own, member)
+        elif name == "training" and id(own) in self._switched:
+            return
         elif name not in found and not name.startswith("__"):
             found[name] = value = own.get(name)
             self._contents += contents(value)
+
+    def switch_mode(self, own: dict[str, Any]) -> None:
+        """Note that the mode of a module is about to be set: what it was is no matter, if it was not read before."""
+        if "training" not in self._read.get(id(own), (own, {}))[1]:
+            self._switched[id(own)] = own
+
+    def modes(self) -> list[tuple[dict[str, Any], bool]]:
+        """Return the attributes of modules whose mode was set, and the mode now."""
+        return [(own, own["training"]) for own in self._switched.values()]
 
     def changed(self) -> list[tuple[dict[str, Any], str, Any]]:
         """Return the attributes that are others now: all attributes of the object, the name, and the value before."""

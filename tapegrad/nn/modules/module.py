@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.autograd.run import clear_grads
 from tapegrad.dtypes import DTypeLike
 from tapegrad.nn.modules import hooks
@@ -222,6 +223,7 @@ class Module(Stateful):
         """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
+        modes.tell("switch_mode", self.__dict__)
         self.training = mode
         for module in self.children():
             module.train(mode)
