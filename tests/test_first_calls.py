@@ -190,3 +190,16 @@ def test_a_branch_sets_the_mode_of_a_module() -> None:
         np.testing.assert_allclose(compiled(x).numpy(), function(x, other).numpy(), rtol=1e-9)
         assert [part.training for part in model.modules()] == [part.training for part in other.modules()]
     assert len(compiled.programs) == 2
+
+
+@pytest.mark.parametrize("norm", [nn.utils.parametrizations.spectral_norm, nn.utils.spectral_norm])
+def test_spectral_norms_are_traced(norm: Callable[..., Any]) -> None:
+    """Their vectors are written to in place."""
+    layer = norm(nn.Linear(3, 4, dtype=tg.float64))
+    other = copy.deepcopy(layer)
+    compiled, x = tg.compile(lambda x: layer(x).sum()), tg.ones(2, 3, dtype=tg.float64)
+    for _ in range(3):
+        assert compiled(x).item() == pytest.approx(other(x).sum().item(), rel=1e-9)
+    for own, expected in zip(layer.state_dict().values(), other.state_dict().values(), strict=True):
+        np.testing.assert_allclose(own.numpy(), expected.numpy(), rtol=1e-9)
+    assert len(compiled.programs) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tapegrad import modes
 from tapegrad.modes import no_grad
 from tapegrad.nn import functional
 from tapegrad.nn.modules.hooks import FORWARD_PRE
@@ -154,14 +155,14 @@ class _SpectralNorm(_Hook):
 
     def __call__(self, module: Any, inputs: Any) -> None:
         if module.training:
-            weight, u, v = (getattr(module, self.name + suffix) for suffix in ("_orig", "_u", "_v"))
-            matrix = self.matrix(weight)
+            weight, *before = (getattr(module, self.name + suffix) for suffix in ("_orig", "_u", "_v"))
+            matrix, (u, v) = self.matrix(weight), before
             with no_grad():
                 for _ in range(self.n_power_iterations):
                     v = functional.normalize(mv(matrix.t(), u), dim=0, eps=self.eps)
                     u = functional.normalize(mv(matrix, v), dim=0, eps=self.eps)
-            setattr(module, f"{self.name}_u", u)
-            setattr(module, f"{self.name}_v", v)
+            for suffix, own, new in zip(("_u", "_v"), before, (u, v), strict=True):
+                setattr(module, self.name + suffix, own.copy_(new) if modes.is_traced() else new)
         super().__call__(module, inputs)
 
 

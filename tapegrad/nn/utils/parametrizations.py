@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.modes import no_grad
 from tapegrad.nn import functional
 from tapegrad.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -114,11 +115,17 @@ class _SpectralNorm(Module):
         return weight.movedim(self.dim, 0).flatten(1)
 
     def _iterate(self, matrix: Tensor, count: int) -> None:
-        """Improve the singular vectors, in new memory: what was recorded needs the old ones."""
+        """Improve the singular vectors, in new memory: what was recorded needs old ones. A program writes to them."""
+        u, v = self._u, self._v
         with no_grad():
             for _ in range(count):
-                self._u = functional.normalize(mv(matrix, self._v), dim=0, eps=self.eps)
-                self._v = functional.normalize(mv(matrix.mH, self._u), dim=0, eps=self.eps)
+                u = functional.normalize(mv(matrix, v), dim=0, eps=self.eps)
+                v = functional.normalize(mv(matrix.mH, u), dim=0, eps=self.eps)
+            if modes.is_traced():
+                self._u.copy_(u)
+                self._v.copy_(v)
+            else:
+                self._u, self._v = u, v
 
     def forward(self, weight: Tensor) -> Any:
         if weight.ndim == 1:
