@@ -49,9 +49,10 @@ def _compiled(name: str) -> Any:
 def computed(name: str, x: Any, otherwise: Callable[[], Any]) -> Any:
     """Return what NumPy's compiled function finds, which takes half as long as the function around it on few numbers.
 
-    `otherwise` is that function, and is called where the result is nan: it raises if LAPACK did not converge.
+    `otherwise` is that function, and is called where the result is nan: it raises if LAPACK did not converge. It also
+    computes single precision, in double.
     """
-    function = _compiled(name) if x.size else None
+    function = _compiled(name) if x.size and x.dtype.char in "dD" else None
     if function is None:
         return otherwise()
     with np.errstate(all="ignore"):

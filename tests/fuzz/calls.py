@@ -1025,6 +1025,8 @@ NOT_CALLED: dict[str, str] = {
             "stride",
             "dtype",
             "is_complex",
+            "is_conj",
+            "is_neg",
             "is_floating_point",
             "is_leaf",
             "requires_grad",

@@ -161,7 +161,7 @@ def forward_for(
         ]
         chosen_function = function.of(common) if hasattr(function, "of") else function
         if common.kind == "b":
-            chosen_function = _OF_BOOLS.get(function, chosen_function)
+            chosen_function = _OF_BOOLS.get(chosen_function, chosen_function)
         if any(cast):
             is_unsigned_power = isinstance(function, Power) and common.kind == "u"
 
