@@ -104,6 +104,7 @@ def test_the_first_call_is_traced(name: str) -> None:
 
     step()
     assert len(step.programs) == (name != "momentum")
+    assert (x in optimizer.state) == (name != "sgd")  # which has no states, in eager mode neither
 
 
 @pytest.mark.parametrize("place", PLACES)

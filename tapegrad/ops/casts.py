@@ -111,8 +111,10 @@ def cast(input: Any, dtype: DTypeLike) -> Tensor:
     >>> cast(tg.tensor([1.5]), "int64")
     tensor([1])
     """
-    if input.__class__ is Tensor and input._layout.dtype is dtype and not mode.value & INTERCEPTORS:
-        return input
+    if input.__class__ is Tensor and not mode.value & INTERCEPTORS:
+        layout = input._layout
+        if layout.dtype is dtype and not layout.weak:
+            return input
     return cast_row.plans.call(input, dtype)
 
 

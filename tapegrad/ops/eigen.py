@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.lapack import seen, triangle, untouched
+from tapegrad.ops.lapack import diagonal_mask, seen, untouched
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.routines import computed
@@ -48,8 +48,7 @@ def _eigh_rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     # Equal eigenvalues whose vectors have no cotangent contribute 0; otherwise the derivative does not exist.
     one, other, distances = seen(turns, back, gaps)
     still = (distances == 0) & (one == 0) & (other == 0)
-    n = eigenvalues.shape[-1]
-    diagonal = triangle(n, n, False) & triangle(n, n, True)
+    diagonal = diagonal_mask(eigenvalues.shape[-1])
     slopes = 0.5 * (turns - back) / xp.where(still | diagonal, 1.0, gaps)
     slopes = xp.where(diagonal, xp.unsqueeze(of_values, -2), slopes)
     return (xp.matmul(xp.matmul(eigenvectors, slopes), conjugates),)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.eigen import eigh
-from tapegrad.ops.lapack import decomposition, not_converged, not_matrices, untouched
+from tapegrad.ops.lapack import decomposition, diagonal_mask, not_converged, not_matrices, untouched
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.composites import composite
@@ -41,7 +41,7 @@ def _rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> tuple[Any]:
     if untouched(of_vectors):
         return (xp.solve(conjugates, xp.unsqueeze(of_values, -1) * conjugates),)
     turns = xp.matmul(conjugates, of_vectors)
-    eye = np.eye(eigenvalues.shape[-1], dtype=bool)
+    eye = diagonal_mask(eigenvalues.shape[-1])
     # Vectors have length 1: what is along one of them has no effect.
     turns = turns - xp.matmul(
         conjugates, eigenvectors * xp.unsqueeze(xp.sum(xp.where(eye, xp.real(turns), 0.0), -2), -2)

@@ -156,7 +156,7 @@ def _clamped(x: Any, min: Any, max: Any) -> Any:
     return xp.where((raised > max) | (max != max), max, raised)
 
 
-_BOUNDS = {int, float, type(None)}
+_NUMBERS: Final = (int, float)
 
 
 def _are_bounds(dtype: np.dtype, low: Any, high: Any) -> bool:
@@ -165,8 +165,8 @@ def _are_bounds(dtype: np.dtype, low: Any, high: Any) -> bool:
         return False
     if low is None or high is None:
         one = high if low is None else low
-        return one.__class__ in (int, float) or (one.__class__ is Tensor and one._layout.dtype is dtype)
-    return low.__class__ in _BOUNDS and high.__class__ in _BOUNDS
+        return one.__class__ in _NUMBERS or (one.__class__ is Tensor and one._layout.dtype is dtype)
+    return low.__class__ in _NUMBERS and high.__class__ in _NUMBERS
 
 
 _clamp = elementwise(

@@ -134,6 +134,14 @@ def triangle(rows: int, columns: int, upper: bool, k: int = 0) -> np.ndarray:
     return mask
 
 
+@functools.lru_cache(maxsize=256)
+def diagonal_mask(n: int) -> np.ndarray:
+    """Return where the diagonal of a square matrix is."""
+    mask: np.ndarray = triangle(n, n, False) & triangle(n, n, True)
+    mask.flags.writeable = False
+    return mask
+
+
 def lower(x: Any, k: int = 0) -> Any:
     """Return matrices with zeros above the diagonal with number k: for rules."""
     return xp.where(triangle(*x.shape[-2:], False, k), x, 0.0)

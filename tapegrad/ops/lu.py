@@ -118,37 +118,33 @@ def pivot_orders(pivots: Any, n: int, inverse: bool) -> Bound:
 del op_table["pivot_orders"]  # only functions of pivots call it
 
 
-def _rows(pivots: Tensor, n: int, inverse: bool = False, given: bool = True) -> Any:
-    """Return which row of A each row of L U is, or the inverse; a tensor where the pivots are traced, else an array.
-
-    Those that a user has `given` are looked at.
-
-    Raises
-    ------
-    RuntimeError
-        If a pivot is the number of no row.
-    """
-    if given and (pivots.shape[-1] > n or not are_within(pivots, 1, n + 1)):
+def check_pivots(pivots: Tensor, n: int) -> None:
+    """Raise an error if a pivot that a user gives is the number of no row."""
+    if pivots.shape[-1] > n or not are_within(pivots, 1, n + 1):
         own = np.asarray(raw_data(pivots))
         raise RuntimeError(
             f"LU_pivots should be at most {n} numbers from 1 to {n}, the rows of the matrix; got {own.shape[-1]} "
             f"from {own.min(initial=n)} to {own.max(initial=0)}: pass those of lu_factor()"
         )
+
+
+def _rows(pivots: Tensor, n: int, inverse: bool = False) -> Any:
+    """Return which row of A each row of L U is, or the inverse; a tensor where the pivots are traced, else an array."""
     return pivot_orders(pivots, n, inverse) if pivots.is_traced else _orders(pivots.numpy(), n, inverse)
 
 
-def permutations(pivots: Tensor, n: int, dtype: Any, given: bool = True) -> Tensor:
+def permutations(pivots: Tensor, n: int, dtype: Any) -> Tensor:
     """Return the permutation matrices P of A = P L U."""
-    rows = _rows(pivots, n, given=given)
+    rows = _rows(pivots, n)
     if isinstance(rows, np.ndarray):
         return from_array(np.ascontiguousarray(identity(n, dtype)[rows].swapaxes(-1, -2)))
     found: Tensor = xp.cast(xp.unsqueeze(rows, -2) == np.arange(n)[:, None], dtype)
     return found
 
 
-def permuted(pivots: Tensor, x: Any, back: bool = False, given: bool = True) -> Any:
+def permuted(pivots: Tensor, x: Any, back: bool = False) -> Any:
     """Return P X, or P^H X, for the permutation matrices P of A = P L U."""
-    rows = _rows(pivots, x.shape[-2], not back, given)
+    rows = _rows(pivots, x.shape[-2], not back)
     if rows.ndim == 1 and x.ndim == 2:
         return x[rows]
     batch = np.broadcast_shapes(rows.shape[:-1], x.shape[:-2])
@@ -176,7 +172,7 @@ def _rule(ct: Any, out: Any, pivots: Any, pivot: bool) -> tuple[Any]:
     if n > m:
         rest = xp.solve_triangular(l_adjoint, of_u[..., k:], upper=True, unitriangular=True)
         found = xp.cat([found, rest], -1)
-    return (permuted(pivots, found, given=False) if pivot else found,)
+    return (permuted(pivots, found) if pivot else found,)
 
 
 @decomposition(
@@ -334,7 +330,5 @@ def lu(A: Any, *, pivot: bool = True) -> LU:
     """
     packed, pivots, _ = lu_factor_ex(matrices("linalg.lu", "A", A, 1), pivot=pivot)
     left, right = factors_of(packed)
-    order = (
-        permutations(pivots, packed.shape[-2], packed.dtype, False) if pivot else from_array(np.empty(0, packed.dtype))
-    )
+    order = permutations(pivots, packed.shape[-2], packed.dtype) if pivot else from_array(np.empty(0, packed.dtype))
     return _parts(order, left, right)

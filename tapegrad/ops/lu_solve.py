@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.lapack import check_alike, matrices
-from tapegrad.ops.lu import LU, factors_of, permutations, permuted
+from tapegrad.ops.lu import LU, check_pivots, factors_of, permutations, permuted
 from tapegrad.ops.permutations import adjoint as adjoint_of
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
@@ -71,7 +71,10 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
         )
     nothing = np.empty(0, packed.dtype)
     left, right = factors_of(packed) if unpack_data else (from_array(nothing), from_array(nothing))
-    order = permutations(pivots, packed.shape[-2], packed.dtype) if unpack_pivots else from_array(nothing)
+    if not unpack_pivots:
+        return LU(from_array(nothing), left, right)
+    check_pivots(pivots, packed.shape[-2])
+    order = permutations(pivots, packed.shape[-2], packed.dtype)
     return LU(order, left, right)
 
 
@@ -143,8 +146,10 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     if adjoint:
         found = solve_triangular(adjoint_of(packed), b, upper=False)
         found = solve_triangular(adjoint_of(packed), found, upper=True, unitriangular=True)
+        check_pivots(exchanges, found.shape[-2])
         found = permuted(exchanges, found)
     else:
+        check_pivots(exchanges, b.shape[-2])
         found = permuted(exchanges, b, back=True)
         found = solve_triangular(packed, found, upper=False, unitriangular=True)
         found = solve_triangular(packed, found, upper=True)

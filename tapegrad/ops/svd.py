@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.lapack import decomposition, matrices, not_converged, not_matrices, seen, triangle, untouched
+from tapegrad.ops.lapack import decomposition, diagonal_mask, matrices, not_converged, not_matrices, seen, untouched
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.routines import computed
 from tapegrad.ops.table.composites import composite
@@ -51,7 +51,7 @@ def _rule(ct: Any, U: Any, S: Any, Vh: Any) -> tuple[Any]:
     turns_u, turns_v = xp.matmul(adjoint(u), of_u), xp.matmul(vh, adjoint(of_vh))
     skew_u, skew_v = turns_u - adjoint(turns_u), turns_v - adjoint(turns_v)
     row, column = xp.unsqueeze(S, -2), xp.unsqueeze(S, -1)
-    eye = triangle(k, k, False) & triangle(k, k, True)
+    eye = diagonal_mask(k)
     # (skew_u s_j + s_i skew_v) / (s_j^2 - s_i^2), in two parts: of equal singular values the second one exists.
     alike, unlike, gaps = 0.5 * (skew_u + skew_v), 0.5 * (skew_u - skew_v), row - column
     sizes_u, sizes_v, distances = map(np.abs, seen(turns_u, turns_v, gaps))

@@ -43,10 +43,10 @@ def trace_step(
             tracer.accumulated(param)  # it has to be so in other calls, too
         elif param.dtype.kind == "c":
             raise RuntimeError("updates of complex parameters are not traced: call step() outside of the function")
-        elif update.reads.fresh and update.missing(states[param]):
+        elif update.reads.fresh and update.missing(update.states_of(param, states)):
             tracer.postpone()  # its first step is another one than the program's
         else:
-            update.add_states(param, states[param], group)
+            update.add_states(param, update.states_of(param, states), group)
     flags = {name: group[name] for name, _ in update.reads.options if isinstance(group[name], bool)}
     _, *changes = head(group)
     plain = [changes[0] == 0.0, changes[1] == 1.0]
@@ -121,7 +121,7 @@ def follow_step(tracer: Any, optimizer: Any, step: Callable[[], Any]) -> Any:
 def _change(
     tracer: Any, update: Update, param: Tensor, x: Tensor, slope: Tensor, states: State, given: list[Any]
 ) -> None:
-    own = states[param] if update.reads.numbers or update.reads.states else {}
+    own = update.states_of(param, states)
     numbers = [own[name] for name in update.reads.numbers]
     arrays = [own[name] for name in update.reads.states]
     fresh = [0.0] if update.reads.fresh else []

@@ -172,10 +172,8 @@ class Update:
             raise errors.reshaped("a parameter", data.shape, slope.shape)
         if not data.flags.writeable:
             raise ValueError("a parameter's array is read-only; give the optimizer a tensor over a copy of it")
-        own, fresh = {}, False
-        if self.reads.numbers or self.reads.states:
-            own = state[param]
-            fresh = self.add_states(param, own, group)
+        own = self.states_of(param, state)
+        fresh = self.add_states(param, own, group)
         numbers = [own[name]._array() for name in self.reads.numbers]
         arrays = [data, slope.astype(data.dtype, copy=False), *(own[name]._array() for name in self.reads.states)]
         part = np.dtype(f"f{data.itemsize // 2}") if data.dtype.kind == "c" else data.dtype
@@ -202,6 +200,10 @@ class Update:
             self._layouts[number] = layouts
             row = [address, id(layouts[0]), id(layouts[1]), 0, *places[:1], *[data.ctypes.data] * (_PLACES - 1)]
             self._rows[number, : len(row)] = row
+
+    def states_of(self, param: Tensor, state: State) -> dict[str, Any]:
+        """Return the states of a parameter; none, and make no place for them, if the formula has none."""
+        return state[param] if self.reads.numbers or self.reads.states else {}
 
     def missing(self, own: Mapping[str, Any]) -> list[str]:
         """Return the names of the states that a parameter does not have yet."""
