@@ -100,6 +100,7 @@ OTHER_ERRORS: Final = {
 # Error samples, by name and number, that differ otherwise.
 OTHER_SAMPLES: Final = {
     ("arange", 6): "PyTorch rounds the step to the dtype of `out`",
+    ("multinomial", 2): "its probabilities are memory that nothing was written to",
     ("narrow_copy", 6): "narrow's words, which PyTorch's narrow has too",
     ("ormqr", 1): "the dtype is looked at before the shape",
 }

@@ -100,6 +100,14 @@ def test_a_sum_in_double_precision_at_a_new_length() -> None:
     assert tg.ones((9, 3), dtype=tg.float32).sum(0, dtype=tg.float64).dtype == tg.float64
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+def test_means_of_many_at_new_lengths(dim: int) -> None:
+    """Long results are written by several threads, and cut by their own lengths."""
+    for length in (60_000, 70_000, 80_000, 90_000):
+        shape = (length, 3) if dim else (3, length)
+        assert np.array_equal(tg.ones(shape).mean(dim), np.ones(length))
+
+
 def test_what_numpy_is_given_is_a_condition() -> None:
     found = worked_out(lambda n: np.empty((n, 2)).nbytes, 3)
     assert found(3) == 48

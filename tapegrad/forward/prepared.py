@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -51,31 +51,33 @@ def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Lay
     # What is not whole is one number: rows that are repeated would have to be cut at their ends.
     is_cut = all(own or layout.size == 1 for own, layout in zip(whole, layouts, strict=True))
     is_shared = is_cut and not forward.signature and result.size >= _MANY.get(forward, _MANY_OF_OTHERS)
-    return Into(forward, result, whole if is_shared else ())
+    return Into(forward, result.shape, result.dtype, result.size, whole if is_shared else ())
 
 
-class Into:
+class Into(NamedTuple):
     """The forward of a ufunc for large results: they are written to memory of the pool, or to an array.
 
-    Parameters
+    Attributes
     ----------
     forward : ufunc
-    result : Layout
+    shape, dtype, size
+        Of the result.
     whole : sequence of bool
         Which operands are as large as the result, and not numbers, if threads share the work; else empty.
     """
 
-    __slots__ = ("_dtype", "_forward", "_shape", "_size", "_whole")
-
-    def __init__(self, forward: np.ufunc, result: Layout, whole: Sequence[bool]) -> None:
-        self._forward, self._whole = forward, whole
-        self._shape, self._dtype, self._size = result.shape, result.dtype, result.size
+    forward: np.ufunc
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    size: int
+    whole: Sequence[bool]
 
     def __call__(self, *values: Any, out: np.ndarray | None = None) -> np.ndarray:
         """Compute the result."""
-        forward, whole, count = self._forward, self._whole, blocking.division.threads
+        forward, shape, dtype, size, whole = self
+        count = blocking.division.threads
         if out is None:
-            out = pool.empty(self._shape, self._dtype)
+            out = pool.empty(shape, dtype)
         if not whole or count == 1:
             done: np.ndarray = forward(*values, out=out)
             return done
@@ -87,5 +89,5 @@ class Into:
             parts = (value[first:end] if own else value for value, own in zip(flat, whole, strict=True))
             forward(*parts, out=flat_out[first:end])
 
-        threads.share(work, self._size, _UNIT, count)
+        threads.share(work, size, _UNIT, count)
         return out
