@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.forward.direct import direct, direct_where
 from tapegrad.forward.powers import Power
 from tapegrad.runtime import blocking, pool, threads
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout, broadcast_shape
 
 # Elements from which on two threads gain more than it takes to wake one, 30 µs: of arithmetic (0.3 ns an element, and
@@ -51,7 +52,8 @@ def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Lay
     # What is not whole is one number: rows that are repeated would have to be cut at their ends.
     is_cut = all(own or layout.size == 1 for own, layout in zip(whole, layouts, strict=True))
     is_shared = is_cut and not forward.signature and result.size >= _MANY.get(forward, _MANY_OF_OTHERS)
-    return Into(forward, result.shape, result.dtype, result.size, whole if is_shared else ())
+    into: Any = Into(forward, result.shape, result.dtype, result.size, whole if is_shared else ())
+    return into  # type: ignore[no-any-return]  # mypy sees no __call__ of named tuples
 
 
 class Into(NamedTuple):
