@@ -392,6 +392,7 @@ def test_a_method() -> None:
 
 def test_an_argument_that_is_not_hashable_is_named() -> None:
     class Strange:
+        __slots__ = ()  # without attributes it is no container
         __hash__ = None  # type: ignore[assignment]
 
     with pytest.raises(TypeError, match="class Strange"):

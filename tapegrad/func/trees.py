@@ -1,11 +1,12 @@
 """Nested containers, as arguments and results of functions; all else is a leaf.
 
-They are dicts, lists, tuples, named tuples, and instances of dataclasses, but for modules of networks.
+They are dicts, lists, tuples, named tuples, and records: see `is_record`.
 """
 
 from __future__ import annotations
 
 import copy
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -23,11 +24,21 @@ def is_network(own: Any) -> bool:
 
 
 def is_record(value: Any) -> bool:
-    """Whether a value is an instance of a dataclass, and no module or tensor."""
+    """Whether a value is known by its attributes, and is no module or tensor.
+
+    It is an instance of a dataclass, or of a class in Python that compares what its instances contain and so has no
+    hash, as `argparse.Namespace`; or a `types.SimpleNamespace`.
+    """
     kind = type(value)
-    if kind in _LEAVES or not hasattr(kind, "__dataclass_fields__"):
+    if kind in _LEAVES or not (hasattr(kind, "__dataclass_fields__") or _is_namespace(kind, value)):
         return False
     return not isinstance(value, Tensor) and not is_network(getattr(value, "__dict__", None))
+
+
+def _is_namespace(kind: Any, value: Any) -> bool:
+    if kind.__hash__ is not None:
+        return False
+    return kind is types.SimpleNamespace or (kind.__new__ is object.__new__ and hasattr(value, "__dict__"))
 
 
 def is_container(value: Any) -> bool:
@@ -35,17 +46,10 @@ def is_container(value: Any) -> bool:
     return isinstance(value, (dict, tuple, list)) or is_record(value)
 
 
-def has_records(tree: Any) -> bool:
-    """Whether instances of dataclasses are in a tree."""
-    if isinstance(tree, (dict, tuple, list)):
-        return any(map(has_records, tree.values() if isinstance(tree, dict) else tree))
-    return is_record(tree)
-
-
 def fields_of(record: Any) -> dict[str, Any]:
-    """Return the fields of an instance of a dataclass that have a value, and its other attributes."""
-    own = getattr(record, "__dict__", {})
-    names = [key for key, field in type(record).__dataclass_fields__.items() if field._field_type.name == "_FIELD"]
+    """Return the fields of a record that have a value, and its other attributes."""
+    own, fields = getattr(record, "__dict__", {}), getattr(type(record), "__dataclass_fields__", {})
+    names = [key for key, field in fields.items() if field._field_type.name == "_FIELD"]
     return {**{key: getattr(record, key) for key in names if hasattr(record, key)}, **own}
 
 
@@ -106,11 +110,17 @@ def _rebuilt(tree: Any, leaves: Iterator[Any]) -> Any:
             return values
         return type(tree)._make(values) if hasattr(tree, "_make") else type(tree)(values)
     if is_record(tree):
-        record = object.__new__(type(tree))  # `__post_init__` has seen the arguments
-        for key, child in fields_of(tree).items():
-            object.__setattr__(record, key, _rebuilt(child, leaves))
-        return record
+        own = fields_of(tree)
+        return record_of(type(tree), tuple(own), [_rebuilt(child, leaves) for child in own.values()])
     return next(leaves)
+
+
+def record_of(kind: type, names: tuple[str, ...], values: Sequence[Any]) -> Any:
+    """Return a record with attributes of these names; `__init__` and `__post_init__` have seen its arguments."""
+    record = kind() if kind is types.SimpleNamespace else object.__new__(kind)
+    for key, value in zip(names, values, strict=True):
+        object.__setattr__(record, key, value)
+    return record
 
 
 def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:

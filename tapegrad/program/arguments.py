@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from tapegrad.autograd.function_objects import attributes_of, get_attribute, look_up
 from tapegrad.compiler.intrinsics import call, stack
 from tapegrad.modes import DISABLED, WRITES_NOTED
-from tapegrad.program.templates import CONSTANT, DICT, LIST
+from tapegrad.program.templates import CONSTANT, DICT, GRADIENT, LIST, RECORD, SLOTTED
 from tapegrad.program.variants import CheckFields, DispatchFields, InputFields, VariantFields
 from tapegrad.recording.native import C_INT, clear_error, decref, incref, integer_or_overflow, vectorcall
 from tapegrad.recording.objects import Runtime, TensorObject, plain_layout
@@ -66,6 +67,29 @@ def read_dict(dispatch: DispatchFields, check: CheckFields, values: Array[Object
     return 1 if call(dispatch.next_item, mapping, place, place.at(1), place.at(2)) & C_INT == 0 else 0
 
 
+def read_record(dispatch: DispatchFields, check: CheckFields, values: Array[Object], end: int) -> int:
+    """Append the attributes of a record, which keeps them alive; return 0 if it has others."""
+    record, own = values[check.value], Object(0)
+    if check.kind == RECORD:
+        own = Object(attributes_of(record, 0))
+        if own == 0:
+            clear_error()
+            return 0
+        decref(own)  # the record has it
+        if call(dispatch.dict_size, own) != check.count:
+            return 0
+    for number in range(check.count):
+        key = check.keys.items[number]
+        value = Object(look_up(own, key) if own != 0 else get_attribute(record, key))
+        if value == 0:
+            clear_error()
+            return 0
+        if own == 0:
+            decref(value)
+        values[end + number] = value
+    return 1
+
+
 def read_items(check: CheckFields, values: Array[Object], end: int) -> int:
     """Append the items of a list or tuple; return 0 if it has another length."""
     sequence = List(values[check.value])  # a tuple has its length at the same offset
@@ -77,8 +101,14 @@ def read_items(check: CheckFields, values: Array[Object], end: int) -> int:
     return 1
 
 
+def read_gradient(tensor: TensorObject, values: Array[Object], end: int) -> int:
+    """Append the gradient of a tensor, which may be None; return 0 if the attribute was deleted."""
+    values[end] = tensor.grad
+    return 1 if tensor.grad != 0 else 0
+
+
 def check_values(dispatch: DispatchFields, variant: VariantFields, values: Array[Object], count: int) -> int:
-    """Check values, and append the items of containers; return 0 if the variant wants others."""
+    """Check values, and append the items of containers, and gradients; return 0 if the variant wants others."""
     end = count
     for number in range(variant.n_checks):
         check = variant.checks[number]
@@ -92,6 +122,10 @@ def check_values(dispatch: DispatchFields, variant: VariantFields, values: Array
             fits = 0
             if check.kind == DICT:
                 fits = read_dict(dispatch, check, values, end)
+            elif check.kind == RECORD or check.kind == SLOTTED:
+                fits = read_record(dispatch, check, values, end)
+            elif check.kind == GRADIENT:
+                fits = read_gradient(TensorObject(value), values, end)
             else:
                 fits = read_items(check, values, end)
             if fits == 0:

@@ -93,7 +93,7 @@ class CallRule:
         pullback = self._program.run.pullbacks.get((self._wanted, tuple(self._of_all(given, False))))
         if given not in self._entries and pullback is not None:
             self._entries[given] = _entry_of(pullback, self._kinds)
-            offsets = list(self._offsets.values()) if len(self._program.outputs) > 1 else []
+            offsets = list(self._offsets.values()) if len(self._offsets) > 1 else []
             words = words_of(pullback, self._kinds, given, offsets, self._words[-1] if self._words else None)
             if words is not None:
                 self._words.append(words)
@@ -204,18 +204,25 @@ _op_of_parts: Final = renamed(part_of_results, part_of_results.name, _NODE)
 vars(_op_of_parts)["step"] = lambda plan, _: identity_part_step(plan, plan.attrs["offset"])._replace(elements=0)
 
 
-def plans_of_calls(program: Program, inputs: Sequence[Input]) -> tuple[Plan | None, dict[int, Plan]]:
-    """Return the plan of calls with such inputs, and those of several results, by their numbers.
+def plans_of_calls(
+    program: Program, inputs: Sequence[Input], n_results: int | None = None
+) -> tuple[Plan | None, dict[int, Plan]]:
+    """Return the plan of calls with such inputs, and those of results, by their numbers.
 
     Parameters
     ----------
     program : Program
     inputs : sequence of Input
         Their layouts are tracked where a gradient is wanted.
+    n_results : int, optional
+        How many outputs are results; what is written to memory has no entry.
     """
-    wanted = program.run.reached(tuple([own.layout.requires_grad for own in inputs]))
+    count = len(program.outputs)
+    n_results = count if n_results is None else n_results
+    wanted = tuple([own.layout.requires_grad for own in inputs])
+    wanted = program.reached(wanted, [place < n_results for place in range(count)])
     fixed = program.run.fixed(wanted)
-    smooth = [place for place in range(len(program.outputs)) if place not in fixed]
+    smooth = [place for place in range(n_results) if place not in fixed]
     if True not in wanted or not smooth:
         return None, {}
     kinds = [np.ndarray if issubclass(own.kind, Tensor) else own.kind for own in inputs]
@@ -225,9 +232,10 @@ def plans_of_calls(program: Program, inputs: Sequence[Input]) -> tuple[Plan | No
     ])  # fmt: skip
     results = {place: of_output(program.layouts[program.outputs[place]]) for place in smooth}
     attrs: dict[str, Any] = {}
-    if len(program.outputs) == 1:
-        attrs["rule"] = CallRule(program, kinds, wanted, {0: 0})
-        return Plan(_op, layouts, attrs, identity, results[0], names), {}
+    if len(smooth) == 1:
+        attrs["rule"] = CallRule(program, kinds, wanted, {smooth[0]: 0})
+        plan = Plan(_op, layouts, attrs, identity, results[smooth[0]], names)
+        return plan, {smooth[0]: plan}
     plan = plan_of_several(_op, layouts, attrs, identity, results, names)
     offsets = {place: offset for place, (_, offset) in parts_of(plan).items()}
     attrs["rule"] = CallRule(program, kinds, wanted, offsets)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.compiler.intrinsics import call, call_void, stack
+from tapegrad.compiler.intrinsics import call, call_void, memcpy, stack
 from tapegrad.modes import NOT_COMPILED
 from tapegrad.program.arguments import COPIES, UNFIT, copy_inputs, has_names, is_off, read_inputs, read_values
 from tapegrad.program.changes import begin, can_write, change, has_gradients, undo
@@ -200,6 +200,25 @@ def prepared(
     return begin(runtime, variant.changes)
 
 
+def copy_targets(
+    runtime: Runtime, variant: VariantFields, addresses: Array[int], kept: Array[Object], copies: Array[Object]
+) -> int:
+    """Let copies of the inputs that are written to stand among what an entry keeps; return 0 if Python raised."""
+    changes = variant.changes
+    for number in range(changes.n_writes):
+        target = changes.writes[number].input
+        wanted = variant.inputs[target]
+        incref(wanted.dtype)  # NumPy takes a reference
+        copy = NDArray(call(runtime.new_array, wanted.ndim, wanted.shape, wanted.dtype, 0))
+        if copy == 0:
+            decref_all(copies, number)
+            return 0
+        memcpy(copy.data, addresses[target], changes.sizes[target])
+        copies[number] = copy
+        kept[target] = copy
+    return 1
+
+
 def compute_with(
     dispatch: DispatchFields,
     variant: VariantFields,
@@ -211,10 +230,12 @@ def compute_with(
 ) -> Object:
     """Return what machine code computes of inputs that were read; UNFIT or RAISED.
 
-    The operands of the entry of a call are held, and behind them the data that it keeps is written.
+    The operands of the entry of a call are held, and behind them the data that it keeps is written: of inputs that the
+    call writes to, copies, which stand behind that.
     """
     count = variant.n_inputs
     n_operands = count if variant.plan != 0 else 0
+    n_copies = variant.changes.n_writes if n_operands != 0 and variant.changes != 0 else 0
     for number in range(n_operands):
         operands[number] = values[variant.inputs[number].value]
         incref(operands[number])
@@ -224,7 +245,12 @@ def compute_with(
             operands[count + number] = held[number]
         addresses = words.at(3 * count)
         outputs = Array[Object](addresses.at(variant.n_outputs + variant.n_guards))
-        result = compute(dispatch, variant, words, addresses, outputs, values, operands)
+        kept, copies = operands.at(count), operands.at(2 * count)
+        if n_copies == 0:
+            result = compute(dispatch, variant, words, addresses, outputs, values, operands)
+        elif copy_targets(dispatch.runtime, variant, words, kept, copies):
+            result = compute(dispatch, variant, words, addresses, outputs, values, operands)
+            decref_all(copies, n_copies)
     decref_all(operands, n_operands)
     return result
 
@@ -241,19 +267,24 @@ def call_variant(
             return Object(RAISED)
         words = owner.data
     # Addresses of inputs, what is held for them, integers among them; addresses of outputs and guards; outputs, and a
-    # pile of objects to build the result with; operands of the entry, and what it keeps; values.
+    # pile of objects to build the result with; operands of the entry, what it keeps, and copies for that; values.
     held, results = Array[Object](words.at(count)), words.at(3 * count + variant.n_outputs + variant.n_guards)
     operands = Array[Object](results.at(variant.n_outputs + variant.n_builds))
     values, fits = args, 1
     if variant.n_values != 0:
-        values = operands.at(2 * count if variant.plan != 0 else 0)
+        n_copies = variant.changes.n_writes if variant.changes != 0 else 0
+        values = operands.at(2 * count + n_copies if variant.plan != 0 else 0)
         fits = read_values(dispatch, variant, args, names, values)
     result = Object(UNFIT)
     if fits != 0 and variant.changes != 0:
         fits = prepared(runtime, variant, values, words, held, off)
         if fits == RAISED:
             result = Object(RAISED)
-    found = read_inputs(runtime, variant, values, words, held, off) if fits == 1 else 0
+    found = 1 if fits == 1 else 0
+    if found != 0 and variant.changes != 0 and variant.changes.before != 0 and variant.n_values != 0:
+        found = read_values(dispatch, variant, args, names, values)  # Python ran, and may have freed items of lists
+    if found != 0:
+        found = read_inputs(runtime, variant, values, words, held, off)
     if found != 0:
         if variant.changes == 0 or can_write(runtime, variant, words, held):
             result = compute_with(dispatch, variant, words, held, values, operands, found == COPIES)

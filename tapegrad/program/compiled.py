@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tapegrad import dtypes, modes
-from tapegrad.func.trees import flatten, has_records, rebuild
+from tapegrad.func.trees import flatten, rebuild
 from tapegrad.modes import enable_grad
 from tapegrad.pass_modes import is_strong_zero
 from tapegrad.program.call_entries import plans_of_calls
-from tapegrad.program.effects import Counted, Outside, Postponed
+from tapegrad.program.effects import Count, Counted, Outside, Postponed
 from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
 from tapegrad.program.functional import Functional
 from tapegrad.program.given import Given
@@ -30,6 +30,7 @@ from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
 from tapegrad.program.signature import signature_of
 from tapegrad.program.standing import Place
+from tapegrad.program.templates import GradOf
 from tapegrad.program.trace import trace
 from tapegrad.program.values import Values
 from tapegrad.program.version import Version, is_new_leaf
@@ -81,7 +82,7 @@ class Compiled:
         self._counting: Counting | None = None  # in place of it, if it counts
         self._changes = 0  # calls that changed something else outside
         self._is_plain = False  # the function itself is called
-        self._uncounted: Sequence[Place] = ()  # what nothing depends on
+        self._counts_up: Sequence[Count] = ()  # in the trace that is made now
         self._refused: list[Runner] = []  # for `explain`
 
     def __getattr__(self, name: str) -> Any:
@@ -125,7 +126,7 @@ class Compiled:
             return given.called_with_copies(self)  # type: ignore[arg-type]  # `__call__` stands in its class
         given.read()
         if is_strong or self._is_plain:  # passes in that mode, here and later, look for operations
-            return self._called_itself(given)
+            return called(self.function, given)
         if self._counting is not None:
             return self._counting.call(given)
         try:
@@ -135,7 +136,7 @@ class Compiled:
         except TypeError:
             raise TypeError(f"{self._name}() {given.unhashable()}") from None
         if versions is None:
-            return self._called_itself(given)
+            return called(self.function, given)
         try:
             found = self._version(key, versions, given)
         except Counted as counted:
@@ -149,7 +150,7 @@ class Compiled:
                 raise
             found = None  # Python raises its own error for integers
         if found is None:
-            return self._called_itself(given)
+            return called(self.function, given)
         version, outputs = found
         self._serve(version, given)
         result = version.result(outputs, given.has_arrays)
@@ -191,12 +192,9 @@ class Compiled:
 
     def _serve(self, version: Version, given: Given) -> None:
         """Let compiled code call a version first, if it knows the classes of arguments and containers."""
-        is_unknown = has_records((given.tree, version.tree))  # to compiled code
-        if is_unknown or version.run.code is None or not version.outside.is_served or version.new_leaves:
+        if version.run.code is None or not version.outside.is_served or version.new_leaves:
             return
-        is_recorded = any(given.wanted) or (modes.is_grad_enabled() and version.outside.wants_gradients)
-        if is_recorded and not version.outside.is_only_read:
-            return
+        is_recorded = version.outside.is_recorded(given.wanted)
         layouts = [version.program.layouts[number] for number in version.program.inputs]
         filled = list(given.leaves)
         kinds: list[type] = []
@@ -215,8 +213,9 @@ class Compiled:
             first = len(arguments) + len(keywords)
             captured, changes = prepared(version.outside, version.program, len(kinds), first, is_recorded=is_recorded)
             inputs = [own for own in filled if isinstance(own, Input)]
-            inputs += [Input(type(own), layout) for own, layout in captured]
-            plan, parts = plans_of_calls(version.program, inputs) if is_recorded else (None, {})
+            inputs += [Input(Tensor if isinstance(own, GradOf) else type(own), layout) for own, layout in captured]
+            n_results = len(version.places)
+            plan, parts = plans_of_calls(version.program, inputs, n_results) if is_recorded else (None, {})
             try:
                 variant = version.run.variant(
                     arguments,
@@ -233,10 +232,6 @@ class Compiled:
             version.variants[is_recorded, *kinds] = variant
         others = [own for own in self._dispatch.variants if own is not variant]
         self._dispatch.variants = self._marked.dispatch.variants = (variant, *others[: LIMIT - 1])
-
-    def _called_itself(self, given: Given) -> Any:
-        """Call the function, with tensors as in a trace."""
-        return called(self.function, given)
 
     def _trace(self, given: Given) -> Version:
         returned: list[Any] = []
@@ -262,12 +257,15 @@ class Compiled:
         arrays = [own._data for own in given.inputs]
         with enable_grad(), noticed_draws(), limited(self._limit):
             program, captured = trace(call, arrays, given.wanted, outside, of_python=given.of_python())
-        changed = [*values.changed(outside.changed), *handed, *names.replaced()]
+        changed, unchanged = [*values.changed(outside.changed), *handed, *names.replaced()], values.unchanged()
+        for own in self._counts_up:
+            own.place.put(own.place.value)  # each call of the program counts
+        outside.counts += self._counts_up
         if changed and self._may_count:
             raise Counted(changed)
         program.limit = self._limit
         outside.find_names(names)
-        outside.checks += values.unchanged()
+        outside.checks += unchanged
         count = len(given.inputs)
         program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         plain = not outside.has_effects and all(isinstance(own, Tensor) for own in outside.sources)
@@ -282,7 +280,7 @@ class Compiled:
 
     def _looked_at(self) -> tuple[Callable[..., Any], Sequence[Place]]:
         """Return the function whose names are looked at, and places that are left out."""
-        return self.function, self._uncounted
+        return self.function, [own.place for own in self._counts_up]
 
     def _known(self, program: Program) -> Program:
         """Return a program that was just traced, or an equal one."""

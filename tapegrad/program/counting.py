@@ -11,9 +11,11 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.ops.creation import as_tensor
 from tapegrad.program.compiled import Compiled
-from tapegrad.program.effects import Counted
+from tapegrad.program.effects import Count, Counted
 from tapegrad.program.given import Given
+from tapegrad.program.handed import called
 from tapegrad.program.integers import Integers
+from tapegrad.program.program import Program
 from tapegrad.program.standing import Place
 from tapegrad.program.version import Version
 from tapegrad.tensor import Tensor
@@ -28,22 +30,22 @@ _PATIENCE: Final = 3  # calls that change what they look at outside, until it is
 def counted(compiled: Compiled, places: Sequence[Place], given: Given) -> Any:
     """Call a compiled function that has changed numbers or strings at some places outside, in a trace.
 
-    Integers that nothing else depends on are constants, and so count the traces.
+    Integers that nothing else depends on are counted behind each call.
     """
     if compiled._changes == 0 and all(own.value.__class__ is int for own in places):
         counting = Counting(compiled.function, compiled._limit).at(places, compiled)
         try:
-            is_used = counting.is_used(given)
+            counts = counting.counts(given)
         except (Counted, _NotCountedError):
             return _changed(compiled, places, given)
-        if is_used:
+        if counts is None:
             compiled._counting = counting
             return counting.call(given)
-        compiled._uncounted = places
+        compiled._counts_up = counts
         try:
             return compiled._call(*given.tree)
         finally:
-            compiled._uncounted = ()
+            compiled._counts_up = ()
     return _changed(compiled, places, given)
 
 
@@ -52,7 +54,7 @@ def _changed(compiled: Compiled, places: Sequence[Place], given: Given) -> Any:
     compiled._counting, compiled._changes = None, compiled._changes + 1
     if compiled._changes == _PATIENCE:
         _let_be(compiled, places, "it changes what it looks at outside of it, or is called with, in each call")
-    return compiled._called_itself(given)
+    return called(compiled.function, given)
 
 
 def _let_be(compiled: Compiled, places: Sequence[Place], why: str) -> None:
@@ -81,20 +83,25 @@ class Counting(Compiled):
         self.function: Callable[..., Any] = self._of_numbers
         return self
 
-    def is_used(self, given: Given) -> bool:
-        """Whether results of a call depend on what it counts, or the way through the function."""
+    def counts(self, given: Given) -> list[Count] | None:
+        """Return how a call counts; None if its results depend on that, or its way, or it is more than a sum."""
         own = Given(([place.present() for place in self._places], *given.tree), {}, range(len(self._places))).read()
         try:
             version = self._trace(own)
         except Exception:  # of a tensor in place of an integer
-            return True
+            return None
         program, count = version.program, len(self._places)
         depends = {program.inputs[own.places.index(place)] for place in own.integers}
         for entry in program.entries:
             if not depends.isdisjoint((*entry.operands, *entry.index_arrays)):
                 depends.update(entry.results)
         looked_at = [*version.results(count), *[guard.value for guard in program.guards]]
-        return not depends.isdisjoint(looked_at)
+        if not depends.isdisjoint(looked_at):
+            return None
+        end = len(version.places)
+        found = list(map(_count, [program] * count, self._places, program.inputs, program.outputs[end - count : end]))
+        counts = [own for own in found if own is not None]
+        return counts if len(counts) == count else None
 
     def call(self, given: Given) -> Any:
         """Call the function: with the integers that stand at the places now, where others stand afterwards."""
@@ -102,7 +109,7 @@ class Counting(Compiled):
         args, kwargs = given.tree
         numbers = [place.present() for place in self._places]
         if not all(number.__class__ is int and abs(number) < _LARGE for number in numbers):
-            return self._compiled._called_itself(given)
+            return called(self._counted, given)
         try:
             result, after = call(numbers, args, kwargs)
         except (Counted, _NotCountedError):
@@ -140,6 +147,24 @@ class Counting(Compiled):
     def _trace(self, given: Given) -> Version:
         self._traces += 1
         return super()._trace(given)
+
+
+def _count(program: Program, place: Place, before: int, after: int) -> Count | None:
+    """Return how an integer is counted: from the value with one number to that with another; None if by no sum."""
+    known = {entry.results[0]: entry for entry in program.entries if entry.op.name in ("add", "sub")}
+    total = 0
+    while after in known and after != before:
+        first, second = known[after].operands
+        if known[after].op.name == "add" and first in program.constants:
+            first, second = second, first
+        if second not in program.constants:
+            return None
+        number = int(program.constants[second])
+        total += number if known[after].op.name == "add" else -number
+        after = first
+    if after == before:
+        return Count(place, total, is_added=True)
+    return Count(place, total + int(program.constants[after]), is_added=False) if after in program.constants else None
 
 
 def _differ(holder: dict[Any, Any], before: dict[Any, Any], counted: Container[tuple[int, Any]]) -> bool:

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.program.names import Name, Names, attribute
 from tapegrad.program.standing import Place, Standing
+from tapegrad.program.templates import GradOf
 from tapegrad.program.traced import TracingError
 from tapegrad.program.watched import Watched, all_same
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -43,10 +45,21 @@ class Counted(Postponed):
             place.put(place.value)
 
 
-class GradOf(NamedTuple):
-    """The gradient that a tensor from outside has when the function is called."""
+class Count(NamedTuple):
+    """An integer outside that each call changes, and nothing else depends on.
 
-    tensor: Tensor
+    Attributes
+    ----------
+    place : Place
+        With the integer from before.
+    number : int
+        What is added, or what stands there afterwards.
+    is_added : bool
+    """
+
+    place: Place
+    number: int
+    is_added: bool
 
 
 class Drawn(NamedTuple):
@@ -119,6 +132,7 @@ class Outside:
         Attributes of modules that the function has changed, with the numbers and strings from before.
     modes : list of (dict, bool)
         Attributes of modules that train afterwards, or evaluate.
+    counts : list of Count
     is_step : bool
         Whether it computes gradients, or writes to what wants one: results then have no graph, as if it was freed.
     """
@@ -133,6 +147,7 @@ class Outside:
         self.names: list[tuple[int, Name]] = []
         self.changed: list[Place] = []
         self.modes: list[tuple[dict[str, Any], bool]] = []
+        self.counts: list[Count] = []
         self.is_step = False
 
     @property
@@ -140,21 +155,16 @@ class Outside:
         """Whether a call changes something."""
         return bool(self.written or self.new_grads or self.cleared)
 
-    @property
-    def is_only_read(self) -> bool:
-        """Whether a program takes tensors alone, and changes none."""
-        return not self.has_effects and not self.is_step and all(isinstance(own, Tensor) for own in self.sources)
-
-    @property
-    def wants_gradients(self) -> bool:
-        """Whether tensors from outside want a gradient, which the program itself does not compute."""
-        return not self.is_step and any(isinstance(own, Tensor) and own.requires_grad for own in self.sources)
+    def is_recorded(self, wanted: Sequence[bool]) -> bool:
+        """Whether a call is recorded, given whether its inputs want a gradient: if it does not compute them itself."""
+        has_wanted = any(isinstance(own, Tensor) and own.requires_grad for own in self.sources)
+        return not self.is_step and (any(wanted) or (modes.is_grad_enabled() and has_wanted))
 
     @property
     def is_served(self) -> bool:
-        """Whether compiled code can do it: not what is done to arguments, or to gradients as they were."""
-        changed = [*self.written, *[own.tensor for own in self.new_grads], *self.cleared]
-        return not any(isinstance(own, (GradOf, int)) for own in (*self.sources, *changed))
+        """Whether compiled code can do it: not what is done to arguments."""
+        return not any(isinstance(own, int) for own in (*self.written, *[own.tensor for own in self.new_grads],
+                                                        *self.cleared))  # fmt: skip
 
     def find_names(self, names: Names) -> None:
         """Find the tensors that the function has by name: they are looked up in each call.
@@ -242,10 +252,12 @@ class Outside:
         ]
         return found
 
-    def switch_modes(self) -> None:
-        """Let modules train or evaluate, as the function does."""
+    def finish(self) -> None:
+        """Count, and let modules train or evaluate, as the function does."""
         for own, mode in self.modes:
             own["training"] = mode
+        for place, number, is_added in self.counts:
+            place.put(place.present() + number if is_added else number)
 
     def apply(self, targets: Sequence[Tensor], inputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
         """Change what the function changes, given the outputs behind its results."""
@@ -273,6 +285,11 @@ def stands_behind(name: Name, value: Any) -> Callable[[], bool]:
     if own.__class__ is dict and own.get(key) is value:
         return Standing([Place(own, key, value)])
     return lambda: name.value() is value
+
+
+def identity_of(own: Any) -> Any:
+    """Return what tells one source or target from the others."""
+    return (GradOf, id(own.tensor)) if isinstance(own, GradOf) else own if isinstance(own, int) else id(own)
 
 
 def share_memory(targets: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:

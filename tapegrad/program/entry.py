@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.func.trees import record_of
 from tapegrad.program import columns, traced_calls, walking
 from tapegrad.program.calling import run
 from tapegrad.program.sharing import run_blocks, run_stages
@@ -25,7 +26,7 @@ from tapegrad.tensor import Tensor
 __all__ = ["Dispatch", "Input", "Output", "Variant", "argument_kind", "make_entry"]
 
 _NEW_SCALAR: Final = 60  # of PyArray_Scalar in NumPy's table
-_OF_PYTHON: Final = ("PyDict_Next", "PyObject_RichCompareBool", "PyDict_New", "PyDict_SetItem")
+_OF_PYTHON: Final = ("PyDict_Next", "PyObject_RichCompareBool", "PyDict_New", "PyDict_SetItem", "PyDict_Size")
 
 
 @functools.cache
@@ -33,8 +34,9 @@ def _fields() -> np.ndarray:
     """Return the memory of `DispatchFields`."""
     functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _OF_PYTHON]
     return with_runtime(
-        "what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions, run_stages, Exception
-    )
+        "what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions, record_of, run_stages,
+        Exception,
+    )  # fmt: skip
 
 
 def load_all() -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.func.trees import flatten, rebuild
-from tapegrad.program.effects import Drawn, GradOf, Outside, Read
+from tapegrad.program.effects import Drawn, Outside, Read, identity_of
 from tapegrad.program.program import Program
 from tapegrad.program.signature import Signature, Slot
+from tapegrad.program.templates import GradOf
 from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
@@ -48,13 +49,13 @@ class Functional:
 
     def _cells(self) -> list[Cell]:
         """Return what the state consists of: what is read and may be another one in each call, then what is written."""
-        written = {_key(own) for own in self._outside.written}
+        written = {identity_of(own) for own in self._outside.written}
         cells = {
-            _key(own): own
+            identity_of(own): own
             for own in self._outside.sources
-            if not isinstance(own, Drawn) and (not isinstance(own, Tensor) or _key(own) in written)
+            if not isinstance(own, Drawn) and (not isinstance(own, Tensor) or identity_of(own) in written)
         }
-        cells.update({_key(own): own for own in self._outside.written if not isinstance(own, int)})
+        cells.update({identity_of(own): own for own in self._outside.written if not isinstance(own, int)})
         return list(cells.values())
 
     def state(self) -> tuple[Any, ...]:
@@ -75,10 +76,10 @@ class Functional:
             raise TypeError(f"{own.name} has no form without effects, as {problem}")
         cells = self._cells()
         count = len(own.wanted)
-        sources = dict(zip(map(_key, outside.sources), program.inputs[count:], strict=True))
+        sources = dict(zip(map(identity_of, outside.sources), program.inputs[count:], strict=True))
         layouts, inputs = list(program.layouts), []
         for cell in cells:
-            number = sources.pop(_key(cell), None)
+            number = sources.pop(identity_of(cell), None)
             if number is None:  # it is written to, and not read
                 number = len(layouts)
                 layouts.append(layout_of(_array(cell)))
@@ -86,8 +87,8 @@ class Functional:
         n_results = len(program.outputs) - len(outside.written) - len(outside.new_grads)
         end = n_results + len(outside.written)
         results, grads = program.outputs[:n_results], program.outputs[end:]
-        written = dict(zip(map(_key, outside.written), program.outputs[n_results:end], strict=True))
-        states = [written.get(_key(cell), number) for cell, number in zip(cells, inputs, strict=True)]
+        written = dict(zip(map(identity_of, outside.written), program.outputs[n_results:end], strict=True))
+        states = [written.get(identity_of(cell), number) for cell, number in zip(cells, inputs, strict=True)]
         args, kwargs = own.arguments
         first = sum(isinstance(leaf, Slot) for leaf in flatten(args))
         given = [*program.inputs[:first], *inputs, *program.inputs[first:count]]
@@ -102,7 +103,7 @@ class Functional:
             _numbered(((*args, state), kwargs)),
             _numbered((own.result, state, slopes)),
             (*own.wanted[:first], *[False] * len(cells), *own.wanted[first:]),
-            tuple([tensor for tensor in outside.sources if isinstance(tensor, Tensor) and _key(tensor) in sources]),
+            tuple([other for other in outside.sources if isinstance(other, Tensor) and identity_of(other) in sources]),
         )
         return pure
 
@@ -111,10 +112,6 @@ def _numbered(tree: Any) -> Any:
     """Return a tree whose slots have numbers in their order."""
     numbers = itertools.count()
     return rebuild(tree, [Slot(next(numbers)) if isinstance(leaf, Slot) else leaf for leaf in flatten(tree)])
-
-
-def _key(own: Any) -> Any:
-    return (GradOf, id(own.tensor)) if isinstance(own, GradOf) else own if isinstance(own, int) else id(own)
 
 
 def _array(cell: Cell) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import call, stack
-from tapegrad.program.templates import CONSTANT, DICT, LIST, OUTPUT
+from tapegrad.program.templates import CONSTANT, DICT, LIST, OUTPUT, RECORD
 from tapegrad.program.variants import BuildFields, DispatchFields, OutputFields, VariantFields
 from tapegrad.recording.native import C_INT, decref, incref, integer, new_list, new_object, vectorcall
 from tapegrad.recording.objects import PlanObject, Runtime, new_tensor
@@ -69,8 +69,11 @@ def finish_outputs(
 ) -> int:
     """Make numbers scalars, and tensors of what shall be one; return 0, and drop all, if Python raised."""
     runtime, count, whole = dispatch.runtime, variant.n_outputs, Array[Object](stack(8))
-    whole[0] = Object(0)
-    if variant.plan != 0 and count != 1:
+    whole[0], has_parts = Object(0), 1 if variant.plan != 0 else 0
+    for number in range(count):
+        if variant.outputs[number].plan == variant.plan:
+            has_parts = 0
+    if has_parts:
         incref(runtime.none)
         whole[0] = recorded(runtime, variant.plan, runtime.none, operands, 2 * variant.n_inputs)
         if whole[0] == 0:
@@ -81,9 +84,10 @@ def finish_outputs(
         if out == 0:
             out = Object(call(dispatch.new_scalar, addresses[number], wanted.dtype, 0))
         if out != 0 and wanted.plan != 0:
-            out = recorded(runtime, wanted.plan, out, whole, 1)
-        elif out != 0 and variant.plan != 0 and count == 1:
-            out = recorded(runtime, variant.plan, out, operands, 2 * variant.n_inputs)
+            if has_parts:
+                out = recorded(runtime, wanted.plan, out, whole, 1)
+            else:
+                out = recorded(runtime, wanted.plan, out, operands, 2 * variant.n_inputs)
         elif out != 0 and wanted.layout != 0:
             incref(wanted.layout)
             incref(runtime.none)
@@ -110,9 +114,22 @@ def new_dict(dispatch: DispatchFields, keys: Tuple, items: Array[Object], count:
     return mapping
 
 
+def new_record(dispatch: DispatchFields, build: BuildFields, items: Array[Object]) -> Object:
+    """Return a record with the values in a tuple, and drop the reference to that; 0 if Python raised."""
+    args = Array[Object](stack(24))
+    args[0] = build.object
+    args[1] = build.keys
+    args[2] = items[0]
+    record = Object(vectorcall(dispatch.new_record, args, 3, 0))
+    decref(items[0])
+    return record
+
+
 def new_container(dispatch: DispatchFields, build: BuildFields, items: Array[Object]) -> Object:
     """Return a container, which takes over the references to its items; 0 if Python raised."""
     count = build.count
+    if build.kind == RECORD:
+        return new_record(dispatch, build, items)
     if build.kind == DICT:
         return new_dict(dispatch, build.keys, items, count)
     container = Object(new_list(count) if build.kind == LIST else new_object(build.object, count))

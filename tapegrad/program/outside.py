@@ -15,8 +15,9 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.ops.table.gateway import constant
-from tapegrad.program.effects import Drawn, GradOf, NewGrad, Outside, Postponed, Read, Source
+from tapegrad.program.effects import Drawn, NewGrad, Outside, Postponed, Read, Source
 from tapegrad.program.standing import ABSENT, Place, Standing
+from tapegrad.program.templates import GradOf
 from tapegrad.program.traced import Traced, TracingError, error
 from tapegrad.program.watched import PLAIN, Attributes, Watched
 from tapegrad.program.writes import Writes

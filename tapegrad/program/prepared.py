@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.program.effects import Drawn, Outside, Read, stands_behind
+from tapegrad.program.effects import Drawn, Outside, Read, identity_of, stands_behind
 from tapegrad.program.program import Program
 from tapegrad.program.standing import together
-from tapegrad.program.templates import Changes
+from tapegrad.program.templates import Changes, GradOf
 from tapegrad.tape import versions
 from tapegrad.tape.layout import Layout, contiguous_layout
 from tapegrad.tensor import Tensor, from_array
@@ -19,8 +19,8 @@ from tapegrad.tensor import Tensor, from_array
 
 def prepared(
     outside: Outside, program: Program, n_inputs: int, first: int, *, is_recorded: bool = False
-) -> tuple[list[tuple[Tensor, Layout]], Changes | None]:
-    """Return tensors that are inputs behind the arguments, with their layouts, and what a call changes.
+) -> tuple[list[tuple[Tensor | GradOf, Layout]], Changes | None]:
+    """Return tensors and gradients that are inputs behind the arguments, with their layouts, and what a call changes.
 
     Parameters
     ----------
@@ -42,37 +42,38 @@ def prepared(
             fresh.append((tensors[-1], source))
         else:
             tensors.append(source)
-    written = [own for own in outside.written if isinstance(own, Tensor)]
+    written: list[Any] = [own for own in outside.written if not isinstance(own, int)]
     others: list[Any] = [*written, *[own.tensor for own in outside.new_grads], *outside.cleared]
     others += [own for own, _ in outside.conditions]
-    place_of = {id(own): place for place, own in enumerate(tensors)}
+    place_of = {identity_of(own): place for place, own in enumerate(tensors)}
     for own in others:
-        if id(own) not in place_of:
-            place_of[id(own)] = len(tensors)
+        if identity_of(own) not in place_of:
+            place_of[identity_of(own)] = len(tensors)
             tensors.append(own)
-            layouts.append(contiguous_layout(own.shape, own.dtype))
+            tensor = own.tensor if isinstance(own, GradOf) else own
+            layouts.append(contiguous_layout(tensor.shape, tensor.dtype))
     may_want = outside.is_step or is_recorded
     captured = [
-        (own, layout.tracked if may_want and own.requires_grad else layout)
+        (own, layout.tracked if may_want and isinstance(own, Tensor) and own.requires_grad else layout)
         for own, layout in zip(tensors, layouts[n_inputs:], strict=True)
     ]
     checks = together([*outside.checks, *[stands_behind(name, tensors[place]) for place, name in outside.names]])
-    after = _after(outside, versions.Writer(written) if written else None)
+    after = _after(outside, _writer(outside, written) if written else None)
     if not outside.has_effects and not outside.conditions and not checks and not fresh and after is None:
         return captured, None
     local = threading.local()
     count = len(program.outputs) - len(outside.written) - len(outside.new_grads)
-    grads = [(first + place_of[id(own.tensor)], number) for number, own in
+    grads = [(first + place_of[identity_of(own.tensor)], number) for number, own in
              enumerate(outside.new_grads, count + len(outside.written))]  # fmt: skip
-    grads += [(first + place_of[id(own)], -1) for own in outside.cleared]
+    grads += [(first + place_of[identity_of(own)], -1) for own in outside.cleared]
     return captured, Changes(
         _before(outside, checks, fresh, local) if fresh or checks else None,
         _undo(local) if any(isinstance(source, Drawn) for _, source in fresh) else None,
         after,
         [layout.nbytes for layout in layouts],
-        [(n_inputs + place_of[id(own)], count + number) for number, own in enumerate(written)],
+        [(n_inputs + place_of[identity_of(own)], count + number) for number, own in enumerate(written)],
         grads,
-        [(first + place_of[id(own)], int(has_grad)) for own, has_grad in outside.conditions],
+        [(first + place_of[identity_of(own)], int(has_grad)) for own, has_grad in outside.conditions],
     )  # fmt: skip
 
 
@@ -100,14 +101,27 @@ def _before(
     return before
 
 
+def _writer(outside: Outside, written: Sequence[Any]) -> Callable[[], None]:
+    """Return what notes that tensors and gradients are written to."""
+    if not any(isinstance(own, GradOf) for own in written):
+        return versions.Writer(written)
+    writer = versions.Writer()
+
+    def note() -> None:
+        found: list[Any] = outside.targets(())
+        writer.note([own._data for own in found if own is not None])
+
+    return note
+
+
 def _after(outside: Outside, writer: Callable[[], None] | None) -> Callable[[], None] | None:
     """Return what is called once all is written."""
-    if not outside.modes or writer is None:
-        return outside.switch_modes if outside.modes else writer
+    if writer is None or not (outside.modes or outside.counts):
+        return outside.finish if outside.modes or outside.counts else writer
 
     def after() -> None:
         writer()
-        outside.switch_modes()
+        outside.finish()
 
     return after
 

@@ -1,15 +1,19 @@
 """Templates of arguments and results, and the words that they become for compiled code.
 
-A template is a tree of tuples, named tuples, lists and dicts. Among its leaves, `Input` and `Output` stand for values.
+A template is a tree of tuples, named tuples, lists, dicts and records. Among its leaves, `Input` and `Output` stand
+for values.
 """
 
 from __future__ import annotations
 
+import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.func.trees import fields_of, is_record
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -20,7 +24,7 @@ from tapegrad.tensor import Tensor
 __all__ = ["Input", "Output"]
 
 # Kinds of nodes.
-CONSTANT, TUPLE, LIST, DICT, OUTPUT = 0, 1, 2, 3, 4
+CONSTANT, TUPLE, LIST, DICT, OUTPUT, GRADIENT, RECORD, SLOTTED = 0, 1, 2, 3, 4, 5, 6, 7
 # Bytes on the stack of a call. They are few, as a function may call itself by the fallback, a thousand times. Memory
 # that a variant keeps takes 10 ns more.
 WORDS_ON_STACK: Final = 512
@@ -49,6 +53,12 @@ class Output(NamedTuple):
     """What stands for an output in a template."""
 
     number: int
+
+
+class GradOf(NamedTuple):
+    """The gradient that a tensor from outside has when the function is called."""
+
+    tensor: Tensor
 
 
 class Changes(NamedTuple):
@@ -130,7 +140,29 @@ def _node(tree: Any) -> tuple[int, Sequence[Any], tuple[Any, ...]]:
         return TUPLE, tree, ()
     if isinstance(tree, (dict, list)) or (isinstance(tree, tuple) and kind not in (Input, Output)):
         raise TypeError(f"compiled code does not look into a {kind.__name__}; use a dict, a list or a tuple")
+    if is_record(tree):
+        own = fields_of(tree)
+        return _kind_of_record(tree, own), list(own.values()), tuple(own)
     return CONSTANT, (), ()
+
+
+def _kind_of_record(record: Any, own: Mapping[str, Any]) -> int:
+    """Return where the attributes of a record stand.
+
+    Raises
+    ------
+    TypeError
+        If code of its class says what they are.
+    """
+    kind: Any = type(record)
+    places = [inspect.getattr_static(kind, name, None) for name in own]
+    in_slots = [isinstance(place, types.MemberDescriptorType) for place in places]
+    if kind.__getattribute__ in (object.__getattribute__, types.SimpleNamespace.__getattribute__):
+        if not hasattr(record, "__dict__") and all(in_slots):
+            return SLOTTED
+        if vars(record).keys() == own.keys() and not any(hasattr(type(place), "__set__") for place in places):
+            return RECORD
+    raise TypeError(f"compiled code does not look into a {kind.__name__}; use a dict, a list or a tuple")
 
 
 class Arguments:
@@ -149,7 +181,7 @@ class Arguments:
         pieces: Pieces,
         arguments: Sequence[Any],
         keywords: Mapping[str, Any],
-        captured: Sequence[tuple[Tensor, Layout]],
+        captured: Sequence[tuple[Tensor | GradOf, Layout]],
     ) -> None:
         self._pieces = pieces
         self.inputs: list[list[int]] = []
@@ -158,8 +190,13 @@ class Arguments:
         self._next = len(trees) + len(captured)
         for place, tree in enumerate(trees):
             self._read(tree, place)
-        for place, (tensor, layout) in enumerate(captured, len(trees)):
-            self._read(Input(type(tensor), layout), place)
+        for place, (own, layout) in enumerate(captured, len(trees)):
+            if isinstance(own, GradOf):
+                self.checks.append([place, GRADIENT, pieces.hold(type(own.tensor)), 1, 0])
+                self._read(Input(Tensor, layout), self._next)
+                self._next += 1
+            else:
+                self._read(Input(type(own), layout), place)
         is_flat = not self.checks and not keywords and not captured
         self.n_values = 0 if is_flat else self._next
 
@@ -223,6 +260,9 @@ def build(pieces: Pieces, tree: Any) -> list[list[int]]:
         return [[OUTPUT, tree.number, 0, 0]]
     kind, children, keys = _node(tree)
     words = [own for child in children for own in build(pieces, child)]
+    if kind in (RECORD, SLOTTED):  # a function makes it of a tuple
+        words.append([TUPLE, len(children), pieces.hold(tuple), 0])
+        return [*words, [RECORD, 1, pieces.hold(type(tree)), pieces.hold(keys)]]
     owner = tree if kind == CONSTANT else type(tree)
     words.append([kind, len(children), pieces.hold(owner), pieces.hold(keys) if keys else 0])
     return words

@@ -12,6 +12,7 @@ from tapegrad.program.templates import (
     WORDS_ON_STACK,
     Arguments,
     Changes,
+    GradOf,
     Output,
     Pieces,
     build,
@@ -42,7 +43,7 @@ class CheckFields(Struct):
     kind: int  # see `tapegrad.program.templates`
     object: Object  # the constant, or the class of the container
     count: int  # of items, which are appended to the values
-    keys: Tuple  # of a dict
+    keys: Tuple  # of a dict or a record
 
 
 class InputFields(Struct):
@@ -69,7 +70,7 @@ class OutputFields(Struct):
     large: Array[Object]  # the arguments of `tapegrad.runtime.pool.empty`; 0 if the array is small
     offset: int  # of a number in the memory of a call
     layout: LayoutObject  # 0 if it does not become a tensor
-    plan: PlanObject  # of the entry of this result among several; else 0
+    plan: PlanObject  # of the entry of this result, which is the call's, or one among several; 0: none
 
 
 class BuildFields(Struct):
@@ -78,7 +79,7 @@ class BuildFields(Struct):
     kind: int  # see `tapegrad.program.templates`
     count: int  # of objects to take; the number of an output
     object: Object  # a constant, or the class of a container
-    keys: Tuple  # of a dict
+    keys: Tuple  # of a dict or a record
 
 
 class Room(Struct):
@@ -167,6 +168,8 @@ class DispatchFields(Struct):
     are_equal: int  # PyObject_RichCompareBool
     new_dict: int  # PyDict_New
     set_item: int  # PyDict_SetItem
+    dict_size: int  # PyDict_Size
+    new_record: Object  # `tapegrad.func.trees.record_of`
     run_stages: Object
     exception: Type  # Exception
 
@@ -180,7 +183,8 @@ class Variant:
         The address of ``void f(char **inputs, char **outputs, char *scratch)``. The outputs are followed by the
         guards.
     arguments : sequence
-        The arguments, with an `Input` in place of each input, inside of tuples, named tuples, lists and dicts too.
+        The arguments, with an `Input` in place of each input, inside of tuples, named tuples, lists, dicts and records
+        too.
         All other leaves must be the same object again, or an equal integer or string.
     outputs : sequence of Layout
         Outputs without dimensions become scalars of NumPy.
@@ -189,7 +193,7 @@ class Variant:
         returned as they are.
     keywords : mapping
         Arguments with names, in their order.
-    captured : sequence of (Tensor, Layout)
+    captured : sequence of (Tensor or GradOf, Layout)
         Further inputs: tensors, as they are when the function is called, if they have these layouts.
     guards : sequence of array
         The outcome of each guard. If a value has other bits, the results are dropped and the variant does not serve.
@@ -200,10 +204,10 @@ class Variant:
     changes : Changes, optional
         What a call changes. Outputs that become gradients are tensors.
     plan : Plan, optional
-        Of the entry by which a call is recorded, whose operands are all inputs, and what it keeps is their data. An
-        only output is its result.
+        Of the entry by which a call is recorded, whose operands are all inputs, and what it keeps is their data.
     parts : mapping of int to Plan
-        Of the entries of its results, by the numbers of outputs, if there are several.
+        By the numbers of outputs that want a gradient: that plan, if there is one such output, else the plan of an
+        entry of its own.
     is_long : bool
         Whether other threads of Python may run meanwhile. To let them takes 30 ns.
     stages : sequence of int
@@ -234,7 +238,7 @@ class Variant:
         *,
         result: Any = None,
         keywords: Mapping[str, Any] | None = None,
-        captured: Sequence[tuple[Tensor, Layout]] = (),
+        captured: Sequence[tuple[Tensor | GradOf, Layout]] = (),
         guards: Sequence[np.ndarray] = (),
         scratch: int = 0,
         as_tensors: bool = False,
@@ -258,7 +262,8 @@ class Variant:
             rows.append([*row, pieces.hold(parts[number]) if number in parts else 0])
             offset += 0 if layout.ndim else max(-(-layout.nbytes // WORD) * WORD, WORD)
         start = -(-offset // _ALIGNMENT) * _ALIGNMENT
-        operands = 2 * len(read.inputs) if plan is not None else 0
+        n_writes = len(changes.writes) if changes is not None else 0
+        operands = 2 * len(read.inputs) + n_writes if plan is not None else 0
         n_words = operands + read.n_values + 3 * len(read.inputs) + 2 * len(outputs) + len(guards) + len(builds)
         fields = {
             "code": code,
@@ -268,7 +273,9 @@ class Variant:
             "n_arguments": len(arguments),
             "keywords": pieces.hold(tuple(keywords)) if keywords else 0,
             "n_captured": len(captured),
-            "captured": pieces.add([pieces.hold(tensor) for tensor, _ in captured]),
+            "captured": pieces.add(
+                [pieces.hold(own.tensor if isinstance(own, GradOf) else own) for own, _ in captured]
+            ),
             "n_values": read.n_values,
             "n_checks": len(read.checks),
             "checks": pieces.table(read.checks),

@@ -113,7 +113,7 @@ class Version:
         count = len(self.places)
         if outside.has_effects:
             outside.apply(targets, inputs, outputs[count:])
-        outside.switch_modes()
+        outside.finish()
         return outputs[:count]
 
     def _computed(self, inputs: list[Tensor], targets: Sequence[Tensor]) -> tuple[list[Tensor], Sequence[Any]]:
