@@ -242,3 +242,34 @@ def test_what_nothing_depends_on_is_counted() -> None:
         if turn == 2:
             without_python(compiled)
     assert len(compiled.programs) == 1
+
+
+def test_arrays_that_do_not_stand_row_by_row_are_copied_by_compiled_code() -> None:
+    total, whole = tg.zeros(3), tg.tensor(np.arange(24.0).reshape(4, 6))
+
+    @tg.compile
+    def step(x: Any) -> Any:
+        total.add_(x)
+        return (x * total).sum()
+
+    expected = np.zeros(3)
+    for turn, part in enumerate([whole[0, ::2], whole[0, ::2], whole[:3, 1], whole[1, 1:4], whole[0, 1::2].flip(0)]):
+        expected += part.numpy()
+        assert step(part) == (part.numpy() * expected).sum()
+        if turn == 1:
+            without_python(step)
+    assert total.tolist() == expected.tolist()
+
+
+def test_parts_of_what_is_written_to_are_not_copied_before() -> None:
+    """The order of reads and writes matters."""
+    for part in (np.s_[::2, 0], np.s_[:2, 1], np.s_[::-2, 0], np.s_[0]):
+        own, other = (tg.tensor(np.arange(12.0).reshape(4, 3)) for _ in range(2))
+
+        def step(x: Any, own: Any = own) -> Any:
+            own.mul_(2.0)
+            return (x * 3.0).sum()
+
+        compiled = tg.compile(step)
+        for _ in range(3):
+            assert compiled(own[part]) == step(other[part], other)

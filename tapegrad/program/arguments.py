@@ -256,7 +256,7 @@ def read_inputs(
             address = address_of(wanted, data, integers.at(number))
         if address == COPY:
             result = COPIES
-        if address == UNFIT or (address == COPY and variant.changes != 0 and variant.changes.n_writes != 0):
+        if address == UNFIT:
             decref_all(held, number)
             return 0
         incref(data)

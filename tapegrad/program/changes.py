@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import memcpy
+from tapegrad.program.arguments import COPY
 from tapegrad.program.variants import ChangeFields, VariantFields
 from tapegrad.recording.native import decref, incref, vectorcall
 from tapegrad.recording.objects import Runtime, TensorObject
@@ -12,6 +13,7 @@ from tapegrad.runtime.objects import WRITEABLE, NDArray, Object
 from tapegrad.runtime.structs import Array
 
 RAISED: Final = -1
+_ITEM: Final = 16  # bytes of the largest element
 
 
 def has_gradients(runtime: Runtime, changes: ChangeFields, values: Array[Object]) -> int:
@@ -54,6 +56,21 @@ def called(function: Object) -> int:
     return 1
 
 
+def reaches(array: NDArray, address: int, size: int, start: int, end: int) -> int:
+    """Whether an input may have elements in a range of memory; an array that will be copied has no address."""
+    low, high = address, address + size
+    if address == COPY:
+        low = array.data
+        high = low + _ITEM
+        for dim in range(array.ndim):
+            span = (array.shape[dim] - 1) * array.strides[dim]
+            if span < 0:
+                low += span
+            else:
+                high += span
+    return 1 if low < end and high > start else 0
+
+
 def can_write(runtime: Runtime, variant: VariantFields, inputs: Array[int], held: Array[Object]) -> int:
     """Whether what is written to are arrays that may be written to, and share no memory with other inputs."""
     changes = variant.changes
@@ -61,10 +78,10 @@ def can_write(runtime: Runtime, variant: VariantFields, inputs: Array[int], held
         target = changes.writes[number].input
         array, start = NDArray(held[target]), inputs[target]
         end = start + changes.sizes[target]
-        if array.type != runtime.array_type or array.flags & WRITEABLE == 0:
+        if start == COPY or array.type != runtime.array_type or array.flags & WRITEABLE == 0:
             return 0
         for other in range(variant.n_inputs):
-            if other != target and inputs[other] < end and inputs[other] + changes.sizes[other] > start:
+            if other != target and reaches(NDArray(held[other]), inputs[other], changes.sizes[other], start, end):
                 return 0
     return 1
 
