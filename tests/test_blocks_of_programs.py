@@ -41,6 +41,7 @@ FUNCTIONS = {
     "centred": centred,
     "branch": branch,
     "mean and std": lambda x: x.mean() / x.std(),
+    "three lengths": lambda x: x.sum() * x[: N // 2].sum() + (x[: N // 7] * x[N // 3 :][: N // 7]).sum(),
     "two lengths": lambda x: (x[: N // 2] ** 2).sum() + (x[N // 3 :] ** 3).sum(),
 }
 

@@ -127,6 +127,15 @@ def test_packs_change_no_bit(name: str, dtype: str, monkeypatch: pytest.MonkeyPa
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("size", [1000, 8000, 17_001, 70_001])
+def test_sums_of_float32_of_several_lengths(size: int) -> None:
+    """A loop ends where the shortest sum ends, and another one goes on with the others."""
+    x = np.random.default_rng(0).random(size, np.float32)
+    parts = x, x[::2], x[1::3], x[size // 5 :], x[: size // 7]
+    found = tg.compile(lambda x: (x.sum(), x[::2].sum(), x[1::3].sum(), x[size // 5 :].sum(), x[: size // 7].sum()))(x)
+    np.testing.assert_allclose(found, [part.sum(dtype=np.float64) for part in parts], rtol=1e-6)
+
+
 @pytest.mark.parametrize("size", [1000, 70_001, 1_000_000])
 @pytest.mark.parametrize("wide", [1, 5])
 def test_sums_of_float32_keep_their_digits(size: int, wide: int) -> None:

@@ -136,9 +136,11 @@ class Emitter(Turns):
         text.start(loop)
         position, top = text.name(), len(text.lines)
         carried = {id(root): node.dtype for root, node in segment.roots if root.red is not None}
-        starts = {**totals, **{key: [constant(-0.0, "d", self.width)] * len(totals[key]) for key in keys}}
+        nothing = constant(-0.0, "d", self.width)
+        # A sum may go over several segments, as where another one ends before it.
+        starts = {**totals, **{key: self.wide.get(key, [nothing] * len(totals[key])) for key in keys}}
         names = {key: [text.name() for _ in starts[key]] for key in carried}
-        inner = {**names, **{key: totals[key] for key in keys}}
+        inner = {**names, **{key: [self.nothing("sum", "f")] * len(totals[key]) for key in keys}}
         following = text.op(f"add nuw nsw i64 {position}, {self.lanes * TURNS}")
         self.block = loop
         self.whole_vectors(segment, inner, bounds, position, following)
