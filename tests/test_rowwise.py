@@ -12,6 +12,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.forward import rowwise
+from tapegrad.runtime import state
 from tapegrad.tape.layout import layout_of
 
 SHAPES = [
@@ -115,6 +116,30 @@ def test_many_small_terms_are_not_lost() -> None:
     x[0] = 1e5
     expected = math.fsum(map(float, x[:, 0]))
     assert tg.tensor(x).sum(0).tolist() == [np.float32(expected)] * 3
+
+
+OTHER_ORDERS: dict[str, Callable[[tg.Tensor], tg.Tensor]] = {
+    "columns": lambda x: x[:, :, :3],
+    "every other": lambda x: x[::2],
+    "turned": lambda x: x.permute(2, 0, 1),
+    "turned columns": lambda x: x[:, :, 1:].permute(1, 2, 0),
+    "repeated": lambda x: x[:1].expand(x.shape),
+    "repeated columns": lambda x: x[:, :, :1].expand(x.shape),
+}
+
+
+@pytest.mark.parametrize("order", OTHER_ORDERS)
+@pytest.mark.parametrize("function", ["sum", "mean", "var", "logsumexp", "softmax"])
+def test_digits_of_other_orders_of_memory(function: str, order: str) -> None:
+    """NumPy adds up rows in single precision; also at lengths for which a template computes."""
+    state.reset()
+    for length in (3000, 3100, 3200, 3300, 3400, 3500):
+        x = 1 + np.random.default_rng(0).random((length, 2, 4)).astype(np.float32)
+        one, wide = OTHER_ORDERS[order](tg.from_numpy(x)), OTHER_ORDERS[order](tg.from_numpy(x.astype(np.float64)))
+        for dim in (0, 1, 2, (0, 1), (1, 2)) if function != "softmax" else (0, 1, 2):
+            found, expected = (getattr(tg, function)(own, dim).numpy() for own in (one, wide.contiguous()))
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-7 * abs(expected).max())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call, clear_float_errors, float_errors, memset, stack
-from tapegrad.forward.results import Result, compiled_forward, new_result
+from tapegrad.forward.results import Draft, Result, compiled_forward, new_result
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
 from tapegrad.recording.native import decref, new_object, release_gil, take_gil, vectorcall
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.objects import NDArray, Object, Scalar
 from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape.geometry import Geometry, iterate
@@ -56,6 +57,17 @@ def computed(
     scalar = 0 if shape else id(dtype.type)
     rest = kernel, zeroed, scalar, id(otherwise), int(by_status), *geometry
     return compiled_forward(compute, shape, dtype, *rest, keep=(otherwise,))
+
+
+class OfCopy(NamedTuple):
+    """A forward for contiguous operands, of copies of others; a draft, if that forward is one."""
+
+    forward: Any
+
+    def made(self) -> Callable[..., Any]:
+        """Return the forward."""
+        forward = self.forward.made() if isinstance(self.forward, Draft) else self.forward
+        return lambda *values: forward(*map(np.ascontiguousarray, values))
 
 
 def compute(self: NDArray, args: Array[NDArray], nargs: int) -> int:

@@ -10,16 +10,19 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.forward.computed import computed
+from tapegrad.forward.results import Draft
 from tapegrad.kernels.elementwise import ARITHMETIC, loop_step
 from tapegrad.kernels.extrema import rows_extremum
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import sum_step
 from tapegrad.recording.steps import ARRAY
 from tapegrad.runtime.blocking import is_streamed
-from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides, dtype_name
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_layout, contiguous_strides, dtype_name
 
 # Elements of arrays for which a kernel is not worth its compilation; of rows whose extrema NumPy finds as fast.
 _SMALL: Final = 256
+_MANY: Final = 1024  # elements that are not contiguous, of which a copy pays, and in whose sums rounding shows
 _LONG_FOR_EXTREMA: Final = 128
 
 
@@ -48,12 +51,54 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
 
 
 def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: Callable[..., Any]) -> Any:
-    """Return the forward that sums over dimensions to this shape: ours for contiguous memory, else `otherwise`."""
-    if layout.dtype.kind != "f" or not layout.contiguous or not layout.size or not layout.ndim:
+    """Return the forward that sums over dimensions to this shape: ours for contiguous memory, and for copies of other.
+
+    Where these do not pay, it is `otherwise`.
+    """
+    if layout.dtype.kind != "f" or not layout.size or not layout.ndim:
         return otherwise
+    if not layout.contiguous:
+        is_slow = layout.ndim > 1 and layout.size >= _MANY
+        return _sums_in_any_order(layout, dim, shape, otherwise) if is_slow else otherwise
     kept = tuple(1 if place in dim else length for place, length in enumerate(layout.shape))
     kernel, geometry = sum_step(layout.shape, kept, layout.dtype)
     return computed(kernel(), geometry, shape, layout.dtype, otherwise, adds=bool(geometry[0]))
+
+
+def _sums_in_any_order(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], by_numpy: Any) -> Any:
+    """Return the forward for memory with gaps or in another order of dimensions: those are put in order, then copied.
+
+    NumPy adds such rows to each other in the operand's own precision, which costs digits, and longer than a copy.
+    """
+    if 0 in layout.strides:  # a copy of what is repeated may be of any size
+        if layout.dtype.itemsize == 8:
+            return by_numpy
+        wide = functools.partial(by_numpy, dtype=np.float64)
+        return lambda x: wide(x).astype(layout.dtype)
+    order = sorted(range(layout.ndim), key=lambda place: min(layout.strides[place], -layout.strides[place]))
+    in_order = contiguous_layout(tuple(layout.shape[place] for place in order), layout.dtype)
+    summed = tuple(place for place, own in enumerate(order) if own in dim)
+    kept = tuple(1 if place in summed else length for place, length in enumerate(in_order.shape))
+    otherwise = functools.partial(np.add.reduce, axis=summed, keepdims=bool(shape))
+    total = sums(in_order, summed, kept if shape else (), otherwise)
+    turned = _Turned(total, tuple(order), tuple(np.argsort(order).tolist()), shape)
+    return turned if isinstance(total, Draft) else turned.made()
+
+
+class _Turned(NamedTuple):
+    """The forward of a sum whose operand's dimensions are put in order; a draft, if the sum is a draft."""
+
+    total: Any
+    order: tuple[int, ...]
+    back: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def made(self) -> Callable[..., Any]:
+        total, order, back, shape = self
+        total = total.made() if isinstance(total, Draft) else total
+        if not shape:
+            return lambda x: total(np.ascontiguousarray(x.transpose(order)))
+        return lambda x: total(np.ascontiguousarray(x.transpose(order))).transpose(back).reshape(shape)
 
 
 def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: bool) -> Callable[..., Any]:

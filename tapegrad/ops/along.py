@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES, DTypeLike, default_dtype
-from tapegrad.forward.computed import computed
+from tapegrad.forward.computed import OfCopy, computed
+from tapegrad.forward.results import Draft
 from tapegrad.kernels.along import geometry_along, has_kernel, kernel_along, step_along
 from tapegrad.ops.arithmetic import abs as absolute
 from tapegrad.ops.arithmetic import sub, where
@@ -23,7 +24,7 @@ from tapegrad.ops.table.op import Bound, Sample, xp
 from tapegrad.ops.table.public import SPECIAL, TOP, public
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range, reduced_dims
 from tapegrad.ops.transcendental import exp, log
-from tapegrad.tape.layout import Layout
+from tapegrad.tape.layout import Layout, contiguous_layout
 from tapegrad.tensor import Tensor
 
 Dims = tuple[int, ...]
@@ -54,7 +55,7 @@ def along(
 ) -> Any:
     """Return `Op.prepare_forward` of an op whose kernel has its name; without one, NumPy computes."""
 
-    def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
         operand, values = layouts[0], dict(**attrs)
         dtype = result_dtype or operand.dtype
         geometry = geometry_along(operand.shape, values["dim"])
@@ -63,10 +64,16 @@ def along(
             with np.errstate(all="ignore"):
                 return np.asarray(by_numpy(np.asarray(x), *index_arrays, **values), dtype=dtype, order="C")[()]
 
-        if geometry is None or not has_kernel(operand) or not operand.size:
+        in_order = contiguous_layout(operand.shape, operand.dtype)
+        if geometry is None or not has_kernel(in_order) or operand.inline or not operand.size:
             return in_numpy
-        shape = result_shape(operand, values)
-        return computed(kernel_along(name, operand.dtype.name), geometry, shape, dtype, in_numpy, by_status=True)
+        shape = result_shape(in_order, values)
+        kernel = kernel_along(name, operand.dtype.name)
+        forward: Any = computed(kernel, geometry, shape, dtype, in_numpy, by_status=True)
+        if operand.contiguous:
+            return forward
+        of_copy = OfCopy(forward)
+        return of_copy if isinstance(forward, Draft) else of_copy.made()
 
     return prepare
 

@@ -12,7 +12,6 @@ import numpy as np
 from tapegrad.dtypes import DTypeLike
 from tapegrad.forward import rowwise
 from tapegrad.forward.prepared import prepared
-from tapegrad.forward.results import Draft
 from tapegrad.kernels.structural import spread_step
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.public import Names
@@ -111,11 +110,11 @@ def _mean_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..
         return lambda x: total(x) + np.nan  # NumPy would warn of 0 / 0
     shape = total_shape(layouts[0].shape, *list(attrs.values())[:2])
     divide: Any = operator.truediv  # scalars divide faster; arrays in the order that NumPy chooses
-    if shape and not isinstance(total, functools.partial):
+    if shape and layouts[0].contiguous and not isinstance(total, functools.partial):
         sums = contiguous_layout(shape, layouts[0].dtype)
         divide = prepared(np.true_divide, (sums, FLOAT), sums)
     mean: Any = _Mean(total, divide, count)
-    return mean if isinstance(total, Draft) else mean.made()  # type: ignore[no-any-return]
+    return mean if hasattr(total, "made") else mean.made()  # type: ignore[no-any-return]
 
 
 class _Mean(NamedTuple):
@@ -126,7 +125,7 @@ class _Mean(NamedTuple):
     terms: int
 
     def made(self) -> Callable[..., Any]:
-        total, divide = (part.made() if isinstance(part, Draft) else part for part in self[:2])
+        total, divide = (part.made() if hasattr(part, "made") else part for part in self[:2])
         count = float(self.terms)
         return lambda x: divide(total(x), count)
 
