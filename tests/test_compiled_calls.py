@@ -273,3 +273,105 @@ def test_parts_of_what_is_written_to_are_not_copied_before() -> None:
         compiled = tg.compile(step)
         for _ in range(3):
             assert compiled(own[part]) == step(other[part], other)
+
+
+class Attention(nn.Module):
+    """It keeps what it has computed, in an attribute that is None at first, and in one that is not there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.weights = nn.Linear(4, 4), None
+
+    def forward(self, x: Any) -> Any:
+        self.weights = None
+        self.weights = tg.softmax(self.linear(x) @ x.T, -1)
+        self.penalty = self.linear.weight.square().sum()
+        return self.weights @ x
+
+
+def test_attributes_get_the_tensors_of_each_call_with_their_graph() -> None:
+    found = []
+    for compile_ in (lambda own: own, tg.compile):
+        tg.manual_seed(0)
+        module = Attention()
+        call, values = compile_(module), []
+        for turn in range(4):
+            module.zero_grad()
+            total = call(tg.tensor(X * (turn + 1))).sum() + (module.weights**2).sum() + module.penalty
+            total.backward()
+            values += [total.item(), module.weights.detach().numpy(), *gradients(module)]
+            if turn == 1 and call is not module:
+                without_python(call)
+        found.append(values)
+    for own, other in zip(*found, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-9)
+
+
+def test_attributes_in_a_step_have_no_graph() -> None:
+    module = Attention()
+
+    @tg.compile
+    def step(x: Any) -> Any:
+        module.zero_grad()
+        (module(x).sum() + module.penalty).backward()
+        return module.weights.sum()
+
+    for turn in range(3):
+        assert step(tg.tensor(X)).item() == pytest.approx(8.0)
+        assert module.weights.sum().item() == pytest.approx(8.0)
+        assert not module.weights.requires_grad
+        if turn == 1:
+            without_python(step)
+    with pytest.raises(TypeError, match="puts tensors in attributes"):
+        step.programs[0].functional()
+
+
+class Cached(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache, self.calls = None, 0
+
+    def forward(self, x: Any) -> Any:
+        self.calls += 1
+        if self.cache is None or self.cache.shape[0] != x.shape[0]:
+            self.cache = tg.arange(float(x.shape[0]))[:, None]
+        return x * self.cache
+
+
+def test_what_the_first_call_makes_stays() -> None:
+    module = Cached()
+    compiled = tg.compile(module)
+    for turn, count in enumerate((8, 8, 8, 3, 3, 3), start=1):
+        np.testing.assert_allclose(compiled(tg.tensor(X[:count])), X[:count] * np.arange(count)[:, None])
+        assert module.calls == turn
+        if turn in (2, 5):
+            made = module.cache
+    assert module.cache is made
+
+
+def test_a_buffer_that_is_written_and_not_read_is_no_operand() -> None:
+    weight, seen = tg.tensor([1.0, 2.0], requires_grad=True), tg.zeros(2)
+
+    @tg.compile
+    def function(x: Any) -> Any:
+        seen.copy_(x * 2.0)
+        return (weight * x).sum()
+
+    for turn in range(4):
+        weight.grad = None
+        function(tg.tensor([3.0, 4.0])).backward()
+        assert weight.grad.tolist() == [3.0, 4.0]
+        assert seen.tolist() == [6.0, 8.0]
+        if turn == 1:
+            without_python(function)
+
+
+def test_the_older_spectral_norm_is_called_twice() -> None:
+    x, y = tg.tensor(X), tg.tensor(X + 1.0)
+    values = []
+    for compile_ in (lambda own: own, tg.compile):
+        tg.manual_seed(0)
+        layer = nn.utils.spectral_norm(nn.Linear(4, 3))
+        call = compile_(lambda x, y, layer=layer: (layer(x) ** 2).sum() + (layer(y) ** 2).sum())
+        values.append([call(x, y).item() for _ in range(4)] + [layer.weight.sum().item()])
+    np.testing.assert_allclose(*values, rtol=1e-9)

@@ -215,7 +215,8 @@ def copy_targets(
             return 0
         memcpy(copy.data, addresses[target], changes.sizes[target])
         copies[number] = copy
-        kept[target] = copy
+        if target < variant.n_operands:
+            kept[target] = copy
     return 1
 
 
@@ -233,8 +234,7 @@ def compute_with(
     The operands of the entry of a call are held, and behind them the data that it keeps is written: of inputs that the
     call writes to, copies, which stand behind that.
     """
-    count = variant.n_inputs
-    n_operands = count if variant.plan != 0 else 0
+    count, n_operands = variant.n_inputs, variant.n_operands
     n_copies = variant.changes.n_writes if n_operands != 0 and variant.changes != 0 else 0
     for number in range(n_operands):
         operands[number] = values[variant.inputs[number].value]
@@ -242,10 +242,10 @@ def compute_with(
     result = Object(RAISED)
     if has_copies == 0 or copy_inputs(dispatch.runtime, count, words, held):
         for number in range(n_operands):
-            operands[count + number] = held[number]
+            operands[n_operands + number] = held[number]
         addresses = words.at(3 * count)
         outputs = Array[Object](addresses.at(variant.n_outputs + variant.n_guards))
-        kept, copies = operands.at(count), operands.at(2 * count)
+        kept, copies = operands.at(n_operands), operands.at(2 * n_operands)
         if n_copies == 0:
             result = compute(dispatch, variant, words, addresses, outputs, values, operands)
         elif copy_targets(dispatch.runtime, variant, words, kept, copies):
@@ -273,7 +273,7 @@ def call_variant(
     values, fits = args, 1
     if variant.n_values != 0:
         n_copies = variant.changes.n_writes if variant.changes != 0 else 0
-        values = operands.at(2 * count + n_copies if variant.plan != 0 else 0)
+        values = operands.at(2 * variant.n_operands + n_copies if variant.plan != 0 else 0)
         fits = read_values(dispatch, variant, args, names, values)
     result = Object(UNFIT)
     if fits != 0 and variant.changes != 0:

@@ -14,9 +14,8 @@ from tapegrad import dtypes, modes
 from tapegrad.func.trees import flatten, rebuild
 from tapegrad.modes import enable_grad
 from tapegrad.pass_modes import is_strong_zero
-from tapegrad.program.call_entries import plans_of_calls
 from tapegrad.program.effects import Count, Counted, Outside, Postponed
-from tapegrad.program.entry import Dispatch, Input, Output, argument_kind, make_entry
+from tapegrad.program.entry import Dispatch, make_entry
 from tapegrad.program.functional import Functional
 from tapegrad.program.given import Given
 from tapegrad.program.handed import called, called_in_trace
@@ -25,12 +24,11 @@ from tapegrad.program.limits import limited
 from tapegrad.program.marked_calls import MarkedCall, is_marking, marked
 from tapegrad.program.names import Names
 from tapegrad.program.numpy_random import noticed_draws
-from tapegrad.program.prepared import prepared
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
+from tapegrad.program.serving import variant_of
 from tapegrad.program.signature import signature_of
 from tapegrad.program.standing import Place
-from tapegrad.program.templates import GradOf
 from tapegrad.program.trace import trace
 from tapegrad.program.values import Values
 from tapegrad.program.version import Version, is_new_leaf
@@ -80,7 +78,7 @@ class Compiled:
         self._integers = Integers(self._name)
         self._transformed: dict[Any, Compiled] = {}
         self._counting: Counting | None = None  # in place of it, if it counts
-        self._changes = 0  # calls that changed something else outside
+        self._changes = 0  # calls since the last trace that changed something else outside
         self._is_plain = False  # the function itself is called
         self._counts_up: Sequence[Count] = ()  # in the trace that is made now
         self._refused: list[Runner] = []  # for `explain`
@@ -184,6 +182,7 @@ class Compiled:
             self._refused.append(version.run)
             return None
         versions.insert(0, version)
+        self._changes = 0
         outputs = version.call(inputs, is_new=True)
         if outputs is None:  # a value that depends on more than the inputs
             self._give_up(key, versions)
@@ -192,56 +191,21 @@ class Compiled:
 
     def _serve(self, version: Version, given: Given) -> None:
         """Let compiled code call a version first, if it knows the classes of arguments and containers."""
-        if version.run.code is None or not version.outside.is_served or version.new_leaves:
-            return
-        is_recorded = version.outside.is_recorded(given.wanted)
-        layouts = [version.program.layouts[number] for number in version.program.inputs]
-        filled = list(given.leaves)
-        kinds: list[type] = []
-        for place, layout, wanted in zip(given.places, layouts, given.wanted, strict=False):
-            kind = argument_kind(filled[place], layout)
-            if kind is None:
-                return
-            filled[place] = Input(kind, layout.tracked if wanted else layout)
-            kinds.append(kind)
-        variant = version.variants.get((is_recorded, *kinds))
-        if variant is None:
-            result = flatten(version.tree)
-            for number, place in enumerate(version.places):
-                result[place] = Output(number)
-            arguments, keywords = rebuild(given.tree, filled)
-            first = len(arguments) + len(keywords)
-            captured, changes = prepared(version.outside, version.program, len(kinds), first, is_recorded=is_recorded)
-            inputs = [own for own in filled if isinstance(own, Input)]
-            inputs += [Input(Tensor if isinstance(own, GradOf) else type(own), layout) for own, layout in captured]
-            n_results = len(version.places)
-            plan, parts = plans_of_calls(version.program, inputs, n_results) if is_recorded else (None, {})
-            try:
-                variant = version.run.variant(
-                    arguments,
-                    keywords=keywords,
-                    result=rebuild(version.tree, result),
-                    captured=captured,
-                    changes=changes,
-                    as_tensors=not given.has_arrays,
-                    plan=plan,
-                    parts=parts,
-                )
-            except TypeError:  # a container that compiled code does not know
-                return
-            version.variants[is_recorded, *kinds] = variant
-        others = [own for own in self._dispatch.variants if own is not variant]
-        self._dispatch.variants = self._marked.dispatch.variants = (variant, *others[: LIMIT - 1])
+        variant = variant_of(version, given)
+        if variant is not None:
+            others = [own for own in self._dispatch.variants if own is not variant]
+            self._dispatch.variants = self._marked.dispatch.variants = (variant, *others[: LIMIT - 1])
 
     def _trace(self, given: Given) -> Version:
         returned: list[Any] = []
         leaves_of_results: list[int] = []
         handed: list[Place] = []
         tree, others = given.without_inputs()  # the arguments are not to be kept
-        places = given.places
+        places, outside = given.places, Outside()
 
         def call(*tensors: Tensor) -> list[Tensor]:
             filled = list(others)
+            before = outside.puts_now()  # none in the trace
             for place, tensor in zip(places, tensors, strict=True):
                 filled[place] = tensor
             args, kwargs = rebuild(tree, filled)
@@ -250,19 +214,26 @@ class Compiled:
             found = [place for place, leaf in enumerate(own) if isinstance(leaf, Tensor)]
             returned[:] = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in own]), found
             leaves_of_results[:] = [number for number, place in enumerate(found) if is_new_leaf(own[place], tensors)]
-            return [own[place] for place in found]
+            tracer = modes.tracer()
+            outside.puts = outside.puts or (tracer.put() if self._may_count and tracer else [])
+            results = [*[own[place] for place in found], *[place.present() for place in outside.puts]]
+            for put in before:
+                put.put_back()
+            return results
 
         looked_at, counts = self._looked_at()
-        outside, names, values = Outside(), Names(looked_at, others), Values(looked_at, counts, others)
+        names, values = Names(looked_at, others), Values(looked_at, counts, others)
         arrays = [own._data for own in given.inputs]
         with enable_grad(), noticed_draws(), limited(self._limit):
             program, captured = trace(call, arrays, given.wanted, outside, of_python=given.of_python())
-        changed, unchanged = [*values.changed(outside.changed), *handed, *names.replaced()], values.unchanged()
+        changed = [*values.changed([*outside.changed, *outside.replaced]), *handed, *names.replaced()]
+        unchanged = values.unchanged()
         for own in self._counts_up:
             own.place.put(own.place.value)  # each call of the program counts
         outside.counts += self._counts_up
         if changed and self._may_count:
             raise Counted(changed)
+        outside.refuse_replaced()
         program.limit = self._limit
         outside.find_names(names)
         outside.checks += unchanged

@@ -117,7 +117,7 @@ class Outside:
     sources : list
         Where the inputs behind the arguments come from.
     written : list of Tensor, GradOf or int
-        What the first outputs behind the results are written to; integers are arguments.
+        What the first outputs behind these are written to; integers are arguments.
     new_grads : list of NewGrad
         What the other outputs are the gradients of.
     cleared : list of Tensor or int
@@ -133,6 +133,10 @@ class Outside:
     modes : list of (dict, bool)
         Attributes of modules that train afterwards, or evaluate.
     counts : list of Count
+    replaced : list of Place
+        Attributes of modules that the function has read before it put a tensor there.
+    puts : list of Place
+        Attributes of modules in which the first outputs behind the results are put.
     is_step : bool
         Whether it computes gradients, or writes to what wants one: results then have no graph, as if it was freed.
     """
@@ -148,12 +152,14 @@ class Outside:
         self.changed: list[Place] = []
         self.modes: list[tuple[dict[str, Any], bool]] = []
         self.counts: list[Count] = []
+        self.replaced: list[Place] = []
+        self.puts: list[Place] = []
         self.is_step = False
 
     @property
     def has_effects(self) -> bool:
         """Whether a call changes something."""
-        return bool(self.written or self.new_grads or self.cleared)
+        return bool(self.written or self.new_grads or self.cleared or self.puts)
 
     def is_recorded(self, wanted: Sequence[bool]) -> bool:
         """Whether a call is recorded, given whether its inputs want a gradient: if it does not compute them itself."""
@@ -203,6 +209,16 @@ class Outside:
                 self.names.append((place, found[0]))
         self.checks += [stands_behind(*pair) for pair in held.values()]
         self.checks += names.checks(containers)
+
+    def refuse_replaced(self) -> None:
+        """Raise an error if attributes of modules are replaced that were read before."""
+        for place in self.replaced:
+            place.put_back()
+        for place in self.replaced:
+            raise TracingError(
+                f"the function replaces the attribute {place.key!r} of a module; write to it in place, "
+                f"e.g. by self.{place.key}.copy_(...)"
+            )
 
     def watch(self, values: Sequence[Watched]) -> None:
         """Let the program serve a call only if the same values stand at some places."""
@@ -258,6 +274,20 @@ class Outside:
             own["training"] = mode
         for place, number, is_added in self.counts:
             place.put(place.present() + number if is_added else number)
+
+    def puts_now(self) -> list[Place]:
+        """Return the attributes in which tensors are put, with what stands there now."""
+        return [place._replace(value=place.present()) for place in self.puts]
+
+    def put(self, values: Sequence[Any]) -> None:
+        """Put tensors, or arrays that become tensors, in attributes of modules."""
+        for place, value in zip(self.puts, values, strict=True):
+            place.put(value if isinstance(value, Tensor) else from_array(np.asarray(value)))
+
+    def result(self, values: tuple[Any, ...]) -> Any:
+        """Return the first of some values, and put the others in attributes of modules."""
+        self.put(values[1:])
+        return values[0]
 
     def apply(self, targets: Sequence[Tensor], inputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
         """Change what the function changes, given the outputs behind its results."""

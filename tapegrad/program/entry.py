@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.func.trees import record_of
 from tapegrad.program import columns, traced_calls, walking
 from tapegrad.program.calling import run
 from tapegrad.program.sharing import run_blocks, run_stages
@@ -34,8 +33,7 @@ def _fields() -> np.ndarray:
     """Return the memory of `DispatchFields`."""
     functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _OF_PYTHON]
     return with_runtime(
-        "what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions, record_of, run_stages,
-        Exception,
+        "what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions, run_stages, Exception,
     )  # fmt: skip
 
 

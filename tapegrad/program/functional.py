@@ -45,6 +45,8 @@ class Functional:
             return "it draws random numbers; let them be an argument"
         if any(isinstance(own, int) for own in outside.written):
             return "it writes to its arguments; let it return new values"
+        if outside.puts:
+            return "it puts tensors in attributes of modules; let it return them"
         return ""
 
     def _cells(self) -> list[Cell]:

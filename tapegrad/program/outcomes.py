@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import call, stack
-from tapegrad.program.templates import CONSTANT, DICT, LIST, OUTPUT, RECORD
+from tapegrad.program.templates import CONSTANT, DICT, LIST, MADE, OUTPUT
 from tapegrad.program.variants import BuildFields, DispatchFields, OutputFields, VariantFields
 from tapegrad.recording.native import C_INT, decref, incref, integer, new_list, new_object, vectorcall
 from tapegrad.recording.objects import PlanObject, Runtime, new_tensor
@@ -75,7 +75,7 @@ def finish_outputs(
             has_parts = 0
     if has_parts:
         incref(runtime.none)
-        whole[0] = recorded(runtime, variant.plan, runtime.none, operands, 2 * variant.n_inputs)
+        whole[0] = recorded(runtime, variant.plan, runtime.none, operands, 2 * variant.n_operands)
         if whole[0] == 0:
             drop(outputs, count)
             return 0
@@ -87,7 +87,7 @@ def finish_outputs(
             if has_parts:
                 out = recorded(runtime, wanted.plan, out, whole, 1)
             else:
-                out = recorded(runtime, wanted.plan, out, operands, 2 * variant.n_inputs)
+                out = recorded(runtime, wanted.plan, out, operands, 2 * variant.n_operands)
         elif out != 0 and wanted.layout != 0:
             incref(wanted.layout)
             incref(runtime.none)
@@ -114,22 +114,13 @@ def new_dict(dispatch: DispatchFields, keys: Tuple, items: Array[Object], count:
     return mapping
 
 
-def new_record(dispatch: DispatchFields, build: BuildFields, items: Array[Object]) -> Object:
-    """Return a record with the values in a tuple, and drop the reference to that; 0 if Python raised."""
-    args = Array[Object](stack(24))
-    args[0] = build.object
-    args[1] = build.keys
-    args[2] = items[0]
-    record = Object(vectorcall(dispatch.new_record, args, 3, 0))
-    decref(items[0])
-    return record
-
-
 def new_container(dispatch: DispatchFields, build: BuildFields, items: Array[Object]) -> Object:
     """Return a container, which takes over the references to its items; 0 if Python raised."""
     count = build.count
-    if build.kind == RECORD:
-        return new_record(dispatch, build, items)
+    if build.kind == MADE:
+        made = Object(vectorcall(build.object, items, 1, 0))
+        decref(items[0])
+        return made
     if build.kind == DICT:
         return new_dict(dispatch, build.keys, items, count)
     container = Object(new_list(count) if build.kind == LIST else new_object(build.object, count))

@@ -15,11 +15,12 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.ops.table.gateway import constant
+from tapegrad.program.attributes import Attributes
 from tapegrad.program.effects import Drawn, NewGrad, Outside, Postponed, Read, Source
 from tapegrad.program.standing import ABSENT, Place, Standing
 from tapegrad.program.templates import GradOf
 from tapegrad.program.traced import Traced, TracingError, error
-from tapegrad.program.watched import PLAIN, Attributes, Watched
+from tapegrad.program.watched import PLAIN, Watched
 from tapegrad.program.writes import Writes
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import Leaf
@@ -99,6 +100,17 @@ class Takes(Writes):
         else:
             self._attributes.read(attributes, name)
 
+    def write_attribute(self, attributes: dict[str, Any], name: str) -> None:
+        """Note that the function is about to write to an attribute of a module, given all attributes of that."""
+        if isinstance(self._around, Takes):
+            self._around.write_attribute(attributes, name)
+        else:
+            self._attributes.write(attributes, name)
+
+    def put(self) -> list[Place]:
+        """Return the attributes in which the function has put tensors of its own, with what stood there before."""
+        return [place for place in self._attributes.put() if self.is_own(place.present())]
+
     def switch_mode(self, attributes: dict[str, Any]) -> None:
         """Note that the function lets a module train or evaluate, given all attributes of that."""
         if isinstance(self._around, Takes):
@@ -108,18 +120,15 @@ class Takes(Writes):
 
     def _state(self) -> list[Watched]:
         """Return what the function has looked at of Python's state."""
-        for own, name, value in self._attributes.changed():
-            present = own.get(name)
-            if isinstance(present, Tensor) and present.is_traced:
-                own[name] = value
-                raise TracingError(
-                    f"the function replaces the attribute {name!r} of a module; write to it in place, "
-                    f"e.g. by self.{name}.copy_(...)"
-                )
         for watched, what in self._watched:
             if not watched.is_same():
                 self.unseen(what)
         return [*self._attributes.watched(), *[watched for watched, _ in self._watched]]
+
+    def replaced_attributes(self) -> list[Place]:
+        """Return which attributes of modules are tensors of the function now, with what it has read there before."""
+        places = [Place(*own) for own in self._attributes.changed()]
+        return [place for place in places if isinstance(own := place.present(), Tensor) and own.is_traced]
 
     def changed_numbers(self) -> list[Place]:
         """Return which attributes of modules are other numbers or strings now, with those from before."""
@@ -220,6 +229,8 @@ class Takes(Writes):
         own.is_step |= bool(own.new_grads or own.cleared or own.conditions)
         self.restore()
         captured = self.captured()
+        if outside is None:
+            own.refuse_replaced()
         if outside is None and (own.has_effects or self._sources or self._checks):
             raise error(
                 "what changes something outside, or draws random numbers, is not traced in vmap() or a derivative"
@@ -233,7 +244,7 @@ class Takes(Writes):
         own.sources += self._sources.values()
         own.checks += self._checks
         own.watch(self._state())
-        own.changed = self.changed_numbers()
+        own.changed, own.replaced = self.changed_numbers(), self.replaced_attributes()
         own.modes = self._attributes.modes()
         places = [Place(*attribute) for attribute in self._attributes.unchanged(ABSENT)]
         own.checks += [Standing(places)] if places else []
@@ -249,6 +260,8 @@ class Takes(Writes):
     def restore(self) -> None:
         """Let everything outside be as it was before the trace."""
         self._views.clear()
+        for place in self._attributes.put():
+            place.put_back()
         for tensor_ref, before, _ in self._grads.values():
             tensor = tensor_ref()
             if tensor is not None:

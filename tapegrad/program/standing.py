@@ -72,6 +72,13 @@ class Place(NamedTuple):
         else:
             setattr(self.holder, self.key, value)
 
+    def put_back(self) -> None:
+        """Let the value stand there, or nothing."""
+        if self.value is ABSENT:
+            self.holder.pop(self.key, None)
+        else:
+            self.put(self.value)
+
     def stands(self) -> bool:
         """Whether the same stands there now, or an equal number or string."""
         return self.key not in self.holder if self.value is ABSENT else is_same(self.present(), self.value)

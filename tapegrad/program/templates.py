@@ -6,6 +6,7 @@ for values.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.func.trees import fields_of, is_record
+from tapegrad.func.trees import fields_of, is_record, record_of
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -24,7 +25,7 @@ from tapegrad.tensor import Tensor
 __all__ = ["Input", "Output"]
 
 # Kinds of nodes.
-CONSTANT, TUPLE, LIST, DICT, OUTPUT, GRADIENT, RECORD, SLOTTED = 0, 1, 2, 3, 4, 5, 6, 7
+CONSTANT, TUPLE, LIST, DICT, OUTPUT, GRADIENT, RECORD, SLOTTED, MADE = 0, 1, 2, 3, 4, 5, 6, 7, 8
 # Bytes on the stack of a call. They are few, as a function may call itself by the fallback, a thousand times. Memory
 # that a variant keeps takes 10 ns more.
 WORDS_ON_STACK: Final = 512
@@ -53,6 +54,13 @@ class Output(NamedTuple):
     """What stands for an output in a template."""
 
     number: int
+
+
+class Made(NamedTuple):
+    """What a function makes of a tuple, in the template of a result."""
+
+    function: Callable[[tuple[Any, ...]], Any]
+    parts: tuple[Any, ...]
 
 
 class GradOf(NamedTuple):
@@ -258,11 +266,12 @@ def build(pieces: Pieces, tree: Any) -> list[list[int]]:
     """Return the words of `BuildFields` that build a result: those of children before those of their parent."""
     if isinstance(tree, Output):
         return [[OUTPUT, tree.number, 0, 0]]
+    if isinstance(tree, Made):
+        return [*build(pieces, tuple(tree.parts)), [MADE, 1, pieces.hold(tree.function), 0]]
     kind, children, keys = _node(tree)
+    if kind in (RECORD, SLOTTED):
+        return build(pieces, Made(functools.partial(record_of, type(tree), keys), tuple(children)))
     words = [own for child in children for own in build(pieces, child)]
-    if kind in (RECORD, SLOTTED):  # a function makes it of a tuple
-        words.append([TUPLE, len(children), pieces.hold(tuple), 0])
-        return [*words, [RECORD, 1, pieces.hold(type(tree)), pieces.hold(keys)]]
     owner = tree if kind == CONSTANT else type(tree)
     words.append([kind, len(children), pieces.hold(owner), pieces.hold(keys) if keys else 0])
     return words

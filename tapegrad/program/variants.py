@@ -78,8 +78,8 @@ class BuildFields(Struct):
 
     kind: int  # see `tapegrad.program.templates`
     count: int  # of objects to take; the number of an output
-    object: Object  # a constant, or the class of a container
-    keys: Tuple  # of a dict or a record
+    object: Object  # a constant, the class of a container, or a function of a tuple
+    keys: Tuple  # of a dict
 
 
 class Room(Struct):
@@ -152,6 +152,7 @@ class VariantFields(Struct):
     scratch: int  # the offset of scratch memory in the memory of a call
     changes: ChangeFields  # 0: none
     plan: PlanObject  # of the entry that a call is recorded by; 0: none
+    n_operands: int  # of that entry: the first inputs
     words: Room  # for addresses and references during a call
     memory: Room  # for what machine code writes besides arrays
 
@@ -169,7 +170,6 @@ class DispatchFields(Struct):
     new_dict: int  # PyDict_New
     set_item: int  # PyDict_SetItem
     dict_size: int  # PyDict_Size
-    new_record: Object  # `tapegrad.func.trees.record_of`
     run_stages: Object
     exception: Type  # Exception
 
@@ -204,7 +204,7 @@ class Variant:
     changes : Changes, optional
         What a call changes. Outputs that become gradients are tensors.
     plan : Plan, optional
-        Of the entry by which a call is recorded, whose operands are all inputs, and what it keeps is their data.
+        Of the entry by which a call is recorded. Its operands are the first inputs, and what it keeps is their data.
     parts : mapping of int to Plan
         By the numbers of outputs that want a gradient: that plan, if there is one such output, else the plan of an
         entry of its own.
@@ -263,7 +263,7 @@ class Variant:
             offset += 0 if layout.ndim else max(-(-layout.nbytes // WORD) * WORD, WORD)
         start = -(-offset // _ALIGNMENT) * _ALIGNMENT
         n_writes = len(changes.writes) if changes is not None else 0
-        operands = 2 * len(read.inputs) + n_writes if plan is not None else 0
+        operands = 2 * len(plan.layouts) + n_writes if plan is not None else 0
         n_words = operands + read.n_values + 3 * len(read.inputs) + 2 * len(outputs) + len(guards) + len(builds)
         fields = {
             "code": code,
@@ -292,6 +292,7 @@ class Variant:
             "scratch": start,
             "changes": 0 if changes is None else change_words(pieces, changes),
             "plan": 0 if plan is None else pieces.hold(plan),
+            "n_operands": 0 if plan is None else len(plan.layouts),
             "words": room(pieces, WORD * n_words, WORDS_ON_STACK),
             # Memory of the heap can be kept where a stop's operand is.
             "memory": room(pieces, start + scratch, MEMORY_ON_STACK if not stops else -1),

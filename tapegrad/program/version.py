@@ -110,11 +110,13 @@ class Version:
             raise Postponed from None  # the function may catch the error, or raises it itself
         if not self.program.holds(values):
             return None
-        count = len(self.places)
+        n_results = len(self.places)
+        count = n_results + len(outside.puts)
         if outside.has_effects:
             outside.apply(targets, inputs, outputs[count:])
+        outside.put(outputs[n_results:count])
         outside.finish()
-        return outputs[:count]
+        return outputs[:n_results]
 
     def _computed(self, inputs: list[Tensor], targets: Sequence[Tensor]) -> tuple[list[Tensor], Sequence[Any]]:
         """Return the outputs, and the values of guards."""

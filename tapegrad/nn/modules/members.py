@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, KeysView, MutableMapping
 from typing import Any, Final
 
+from tapegrad import modes
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.nn.parameter import Buffer, Parameter
 from tapegrad.tape.hooks import HookTable
@@ -118,7 +119,9 @@ class Members:
             MODULE if isinstance(value, Members) else
             BUFFER if isinstance(value, Buffer) else None
         )  # fmt: skip
-        kinds = self.__dict__.get("_kinds")
+        own = object.__getattribute__(self, "__dict__")  # no read that an interceptor is told of
+        modes.tell("write_attribute", own, name)
+        kinds = own.get("_kinds")
         if kinds is None:
             if kind is not None:
                 raise AttributeError(f"cannot assign {_PLURAL[kind]} before Module.__init__() call")
