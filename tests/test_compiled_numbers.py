@@ -172,3 +172,23 @@ def test_floats_are_keys_and_text_by_their_value():
         value, text = compiled(1.0, a)
         assert float(value) == table.get(a, 0.0) * (2 if a in {2.0, 3.0} else 1) * round(a)
         assert text == f"{a} {a}"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_quotients_by_infinity_and_of_zeros_are_rounded_down(dtype):
+    numbers = np.array([-1.0, 1.0, 0.0, -0.0, 0.5, -0.5, 7.0, -7.0, np.inf, -np.inf, np.nan, 3.0], dtype)
+    x, y = (own.ravel() for own in np.meshgrid(numbers, numbers))
+    for function in (tg.floor_divide, tg.remainder):
+        with np.errstate(all="ignore"):
+            expected, found = function(tg.tensor(x), tg.tensor(y)).numpy(), tg.compile(function)(x, y)
+        np.testing.assert_array_equal(found, expected)
+        is_zero = expected == 0
+        np.testing.assert_array_equal(np.signbit(found[is_zero]), np.signbit(expected[is_zero]))
+
+
+def test_what_is_given_up_is_not_tried_again():
+    compiled = tg.compile(lambda x: x.sum().item())
+    with pytest.warns(UserWarning, match="takes another way in nearly every call"):
+        found = [compiled(np.full(2, number)) for number in np.arange(20.0)]
+    assert found == [2 * number for number in range(20)]
+    assert compiled._dispatch.variants == ()

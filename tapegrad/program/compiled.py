@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tapegrad import dtypes, modes
-from tapegrad.func.trees import flatten, rebuild
+from tapegrad.func.trees import flatten, is_row, rebuild
 from tapegrad.modes import enable_grad
 from tapegrad.pass_modes import is_strong_zero
 from tapegrad.program.effects import Count, Counted, Outside, Postponed
@@ -115,6 +115,8 @@ class Compiled:
             given = Given(args, kwargs)
             args, kwargs = given.read().with_tensors() if given.has_arrays else (args, kwargs)
             return self.function(*args, **kwargs)
+        if self._is_plain and not kwargs and is_row(args):
+            return self.function(*args)
         is_marked, is_strong = is_marking(), is_strong_zero()
         served = self._marked(args, kwargs) if is_marked and not is_strong else None
         if served is not None:
@@ -259,6 +261,9 @@ class Compiled:
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
+        gone = {id(own) for version in versions for own in version.variants.values()}
+        left = tuple([own for own in self._dispatch.variants if id(own) not in gone])
+        self._dispatch.variants = self._marked.dispatch.variants = left
         guards = versions[0].program.guards
         why = (
             "Python looks at a value of its own computation"

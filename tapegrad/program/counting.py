@@ -60,6 +60,7 @@ def _changed(compiled: Compiled, places: Sequence[Place], given: Given) -> Any:
 def _let_be(compiled: Compiled, places: Sequence[Place], why: str) -> None:
     """Call the function itself from now on, with a warning."""
     compiled._is_plain, compiled._counting = True, None
+    compiled._dispatch.variants = compiled._marked.dispatch.variants = ()
     keys = ", ".join(sorted({repr(own.key) for own in places if isinstance(own.key, str)}))
     warnings.warn(
         f"{compiled._name} is not compiled, because {why}{f' ({keys})' if keys else ''}. Let it take and return that, "

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tapegrad.func.level import array_of
-from tapegrad.func.trees import fields_of, flatten, is_record, tree_map
+from tapegrad.func.trees import fields_of, flatten, is_record, is_row, tree_map
 from tapegrad.program.given import Given
 from tapegrad.program.standing import Place
 from tapegrad.tensor import Tensor
@@ -63,6 +63,9 @@ class _Handed:
 
 def called(function: Callable[..., Any], given: Given) -> Any:
     """Call a function with tensors as in a trace, and return what the user gets; of arrays, arrays."""
+    args, kwargs = given.tree
+    if not kwargs and is_row(args):
+        return function(*args)
     args, kwargs = given.with_tensors()
     convert = _as_array if given.has_arrays else _as_it_is
     handed = _Handed(args, kwargs, given.tree)

@@ -154,9 +154,11 @@ def _is_apart(rest: Node, y: Node) -> Node:
 
 
 def _floor_divide(x: Any, y: Any) -> Any:
-    """Return the floor of a quotient, as Python has it: by the exact remainder."""
-    rest = _remainder(x, y)
+    """Return the floor of a quotient, as Python has it: by the exact rest, which is finite, if y is not."""
+    rest = TABLE["fmod"](x, y)
     quotient = TABLE["rint"]((x - rest) / y)
+    quotient = where(_is_apart(rest, y), quotient - 1.0, quotient)
+    quotient = where(quotient == 0, TABLE["copysign"](quotient, x / y), quotient)
     return where(y == 0, x / y, quotient)
 
 
