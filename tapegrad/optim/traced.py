@@ -53,19 +53,16 @@ def trace_step(
 
     stepped = [param for param in params if param._grad is not None and param in states]
     owners, names = [states[param] for param in stepped], (*update.reads.numbers, *update.reads.states)
-    held = [own.get(name) for own in owners for name in names]
+    places = [(states, param) for param in stepped] + [(own, name) for own in owners for name in names]
 
     def is_same() -> bool:
         _, decay, shrink = head(group)
         own = group["params"]
         if choose(group) is not formula or len(own) != len(params) or not all(map(operator.is_, own, params)):
             return False
-        if not all(map(operator.is_, map(states.get, stepped), owners)):
-            return False
-        if not all(map(operator.is_, [own.get(name) for own in owners for name in names], held)):
-            return False
         return [decay == 0.0, shrink == 1.0] == plain and all(group[name] is flags[name] for name in flags)
 
+    tracer.require_same(places)
     tracer.require(is_same)
     with modes.no_grad():
         values = tracer.read(lambda: np.array([*head(group), *values_of(update, group)], np.float64))

@@ -175,12 +175,10 @@ def compute(
             drop(outputs, count)
         elif finish_outputs(dispatch, variant, outputs, addresses, operands):
             result = built(dispatch, variant, outputs, outputs.at(count))
-            is_built = 0 if result == RAISED else 1
-            if (
-                variant.changes != 0
-                and is_built
-                and change(runtime, variant.changes, inputs, addresses, outputs, values) == 0
-            ):
+            done, held = 1, Array[Object](inputs.at(variant.n_inputs))
+            if result != RAISED and variant.changes != 0:
+                done = change(runtime, variant.changes, inputs, held, addresses, outputs, values)
+            if done == 0:
                 decref(result)
                 result = Object(RAISED)
             drop(outputs, count)

@@ -9,6 +9,7 @@ from tapegrad.program.arguments import COPY
 from tapegrad.program.variants import ChangeFields, VariantFields
 from tapegrad.recording.native import decref, incref, vectorcall
 from tapegrad.recording.objects import Runtime, TensorObject
+from tapegrad.recording.writes import note
 from tapegrad.runtime.objects import WRITEABLE, NDArray, Object
 from tapegrad.runtime.structs import Array
 
@@ -90,6 +91,7 @@ def change(
     runtime: Runtime,
     changes: ChangeFields,
     inputs: Array[int],
+    held: Array[Object],
     addresses: Array[int],
     outputs: Array[Object],
     values: Array[Object],
@@ -98,6 +100,8 @@ def change(
     for number in range(changes.n_writes):
         write = changes.writes[number]
         memcpy(inputs[write.input], addresses[write.output], changes.sizes[write.input])
+        if note(runtime, NDArray(held[write.input])) == 0:
+            return 0
     for number in range(changes.n_grads):
         row = changes.grads[number]
         tensor = TensorObject(values[row.value])

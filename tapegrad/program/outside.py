@@ -89,6 +89,10 @@ class Takes(Writes):
         """Let the program serve a call only if a function of Python's state returns True."""
         self._checks.append(check)
 
+    def require_same(self, places: Sequence[tuple[dict[Any, Any], Any]]) -> None:
+        """Let the program serve a call only if the same things stand at some keys of dicts."""
+        self._checks.append(Standing([Place(own, key, own.get(key, ABSENT)) for own, key in places]))
+
     def watch(self, present: Callable[[], list[Any]], what: str) -> None:
         """Let the program serve a call only if the same things are present, which what follows must not change."""
         self._watched.append((Watched(present), what))

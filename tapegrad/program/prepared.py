@@ -12,7 +12,6 @@ from tapegrad.program.effects import Drawn, Outside, Read, identity_of, stands_b
 from tapegrad.program.program import Program
 from tapegrad.program.standing import together
 from tapegrad.program.templates import Changes, GradOf
-from tapegrad.tape import versions
 from tapegrad.tape.layout import Layout, contiguous_layout
 from tapegrad.tensor import Tensor, from_array
 
@@ -58,7 +57,7 @@ def prepared(
         for own, layout in zip(tensors, layouts[n_inputs:], strict=True)
     ]
     checks = together([*outside.checks, *[stands_behind(name, tensors[place]) for place, name in outside.names]])
-    after = _after(outside, _writer(outside, written) if written else None)
+    after = outside.finish if outside.modes or outside.counts else None
     if not outside.has_effects and not outside.conditions and not checks and not fresh and after is None:
         return captured, None
     local = threading.local()
@@ -99,31 +98,6 @@ def _before(
         return True
 
     return before
-
-
-def _writer(outside: Outside, written: Sequence[Any]) -> Callable[[], None]:
-    """Return what notes that tensors and gradients are written to."""
-    if not any(isinstance(own, GradOf) for own in written):
-        return versions.Writer(written)
-    writer = versions.Writer()
-
-    def note() -> None:
-        found: list[Any] = outside.targets(())
-        writer.note([own._data for own in found if own is not None])
-
-    return note
-
-
-def _after(outside: Outside, writer: Callable[[], None] | None) -> Callable[[], None] | None:
-    """Return what is called once all is written."""
-    if writer is None or not (outside.modes or outside.counts):
-        return outside.finish if outside.modes or outside.counts else writer
-
-    def after() -> None:
-        writer()
-        outside.finish()
-
-    return after
 
 
 def _undo(local: threading.local) -> Callable[[], None]:
