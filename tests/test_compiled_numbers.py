@@ -192,3 +192,16 @@ def test_what_is_given_up_is_not_tried_again():
         found = [compiled(np.full(2, number)) for number in np.arange(20.0)]
     assert found == [2 * number for number in range(20)]
     assert compiled._dispatch.variants == ()
+
+
+def test_functions_are_not_traced_for_ever_for_other_strings():
+    compiled, traces = _counted(lambda x, name: x * len(name))
+    x = tg.ones(2)
+    with pytest.warns(UserWarning, match="traced for 64 values of arguments that are constants"):
+        found = [compiled(x, f"epoch {number}").tolist() for number in range(70)]
+    assert found == [[6.0 + len(str(number))] * 2 for number in range(70)]
+    assert len(compiled.programs) == 64
+    assert compiled(tg.ones(3), "other").tolist() == [5.0] * 3  # another kind of call
+    assert (len(compiled.programs), len(traces)) == (65, 71)
+    assert compiled(x, "epoch 3").tolist() == [7.0] * 2
+    assert len(traces) == 71

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 #: How many programs a function may have for one signature: one for each way through its branches.
 LIMIT: Final = 16
+#: For so many values of constants among the arguments a function is traced, of the same kind otherwise.
+MOST: Final = 64
 
 
 class Compiled:
@@ -75,6 +77,7 @@ class Compiled:
         self._marked = MarkedCall()
         _dispatches.update((self._dispatch, self._marked.dispatch))
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
+        self._constants: dict[Any, int] = {}  # how many values, by all else of a signature
         self._integers = Integers(self._name)
         self._transformed: dict[Any, Compiled] = {}
         self._counting: Counting | None = None  # in place of it, if it counts
@@ -132,7 +135,7 @@ class Compiled:
         try:
             given = self._with_integers(given)
             key = given.key()
-            versions = self._versions.setdefault(key, [])
+            versions = self._versions[key] if key in self._versions else self._new_versions(key)
         except TypeError:
             raise TypeError(f"{self._name}() {given.unhashable()}") from None
         if versions is None:
@@ -165,6 +168,21 @@ class Compiled:
         """Return a call with those integers as inputs that are another one in each call."""
         places = self._integers.inputs((given.structure, *given.places), given.leaves) if given.places else ()
         return given.with_integers(places) if places and given.key() not in self._versions else given
+
+    def _new_versions(self, key: Any) -> list[Version] | None:
+        """Return the versions of a new signature, which are none, or None if it is one of too many."""
+        kind = (*key[:4], *key[5:])  # all but the constants
+        count = self._constants[kind] = self._constants.get(kind, 0) + 1
+        if count == MOST + 1:
+            warnings.warn(
+                f"{self._name} was traced for {MOST} values of arguments that are constants of its programs (strings, "
+                "bools, integers that Python looks at); for other values it runs as ordinary Python",
+                UserWarning,
+                stacklevel=4,
+            )
+        if count > MOST:
+            return None
+        return self._versions.setdefault(key, [])
 
     def _version(self, key: Any, versions: list[Version], given: Given) -> tuple[Version, list[Tensor]] | None:
         """Return the version that serves a call, with its outputs; None if the function itself is to be called."""

@@ -85,7 +85,7 @@ class Integers:
 
     def _warn(self, why: str) -> None:
         warnings.warn(
-            f"{self._name} was traced for {_MANY} values of an integer argument, and will be for each new value: {why}",
+            f"{self._name} was traced for {_MANY} values of an integer argument, and will be for more: {why}",
             UserWarning,
             stacklevel=6,
         )
