@@ -375,3 +375,24 @@ def test_the_older_spectral_norm_is_called_twice() -> None:
         call = compile_(lambda x, y, layer=layer: (layer(x) ** 2).sum() + (layer(y) ** 2).sum())
         values.append([call(x, y).item() for _ in range(4)] + [layer.weight.sum().item()])
     np.testing.assert_allclose(*values, rtol=1e-9)
+
+
+def test_lists_and_dicts_outside_get_tensors_that_can_be_used() -> None:
+    history: list[Any] = []
+    metrics: dict[str, Any] = {}
+
+    def kept(x: Any) -> Any:
+        history.append(x.sum())
+        return x * 2.0
+
+    def noted(x: Any) -> Any:
+        metrics["sum"] = x.sum()
+        return x * 2.0
+
+    for function in (kept, noted):
+        compiled = tg.compile(function)
+        with pytest.warns(UserWarning, match="is not compiled, because it changes"):
+            found = [compiled(tg.tensor(X * turn)).sum().item() for turn in range(5)]
+        np.testing.assert_allclose(found, [2 * turn * X.sum() for turn in range(5)])
+    np.testing.assert_allclose([own.item() for own in history], [turn * X.sum() for turn in range(5)])
+    assert metrics["sum"].item() == pytest.approx(4 * X.sum())

@@ -246,7 +246,7 @@ class Compiled:
         arrays = [own._data for own in given.inputs]
         with enable_grad(), noticed_draws(), limited(self._limit):
             program, captured = trace(call, arrays, given.wanted, outside, of_python=given.of_python())
-        changed = [*values.changed([*outside.changed, *outside.replaced]), *handed, *names.replaced()]
+        changed = [*values.changed([*outside.changed, *outside.replaced]), *handed, *names.replaced(), *names.grown()]
         unchanged = values.unchanged()
         for own in self._counts_up:
             own.place.put(own.place.value)  # each call of the program counts

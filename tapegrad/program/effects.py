@@ -42,7 +42,7 @@ class Counted(Postponed):
         super().__init__()
         self.places = places
         for place in places:
-            place.put(place.value)
+            place.put_back()
 
 
 class Count(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from tapegrad.func.trees import is_network
-from tapegrad.program.standing import Place
+from tapegrad.program.standing import ABSENT, Place
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -133,6 +133,20 @@ class Names:
             if isinstance(present := name.value(), Tensor) and present is not own and present.is_traced
         ]
 
+    def grown(self) -> list[Place]:
+        """Return where lists and dicts have tensors of the trace behind what they contained before, or at new keys."""
+        found = []
+        for own, _ in self.paths.values():
+            if isinstance(own, list) and id(own) in self._before:
+                count = len(self._before[id(own)])
+                found += [Place(own, slice(count, None), [])] if any(map(_is_traced, own[count:])) else []
+            elif isinstance(own, dict) and id(own) in self._before:
+                keys = [key for key, value in own.items() if _is_traced(value)]
+                before = self._before[id(own)] if keys else ()
+                known = before[: len(before) // 2]
+                found += [Place(own, key, ABSENT) for key in keys if key not in known]
+        return found
+
     def gradients(self) -> dict[int, Tensor]:
         """Return what has a gradient, by the identity of that: tensors with names, and those of modules and optimizers.
 
@@ -178,6 +192,10 @@ class Names:
         parts = [(name, name.value()) for name in names.values() if id(name.holder) not in lists]
         found += [functools.partial(has_elements, own, list(map(id, own))) for own in lists.values()]
         return [*found, functools.partial(stand_behind, parts)] if parts else found
+
+
+def _is_traced(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_traced
 
 
 def _is_fixed(value: Any) -> bool:
