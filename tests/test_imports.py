@@ -24,6 +24,16 @@ x = tg.tensor([1.0, 2.0], requires_grad=True)
 print(*imported)
 print(*set(sys.modules) - before)
 """
+# Factors and transforms take SciPy's compiled modules, not the packages around them.
+FIRST_ROUTINES = """
+import sys
+import tapegrad as tg
+x = tg.eye(30).requires_grad_()
+(tg.linalg.cholesky(x @ x).sum() + tg.fft.rfft(x).real.sum()).backward()
+print(*sys.modules)
+import scipy.fft, scipy.linalg, scipy.special
+assert scipy.linalg.inv([[2.0]]) == 0.5 and scipy.fft.fft([1.0])[0] == 1 and scipy.special.gamma(3.0) == 2
+"""
 TIMES = """
 import time
 begin = time.process_time()
@@ -50,6 +60,11 @@ def test_nothing_is_loaded_that_a_first_gradient_does_not_need() -> None:
     folders = Counter(name.split(".")[1] for name in imported | computed if name.startswith("tapegrad."))
     unneeded = "data demo distributed distributions func program random scipy sparse testing utils.data"
     assert not set(unneeded.split()) & set(folders)
+
+
+def test_a_first_factor_and_a_first_transform_import_no_package_of_scipy() -> None:
+    (names,) = run(FIRST_ROUTINES)
+    assert not {"scipy.linalg", "scipy.fft", "scipy._lib._array_api"} & set(names.split())
 
 
 def test_importing_takes_no_longer_than_numpy() -> None:

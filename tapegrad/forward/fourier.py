@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.runtime.extensions import scipy_extension
 from tapegrad.tape.layout import Layout
 
 # SciPy's compiled function of each transform, and whether it is one forward.
@@ -22,10 +23,9 @@ _SCALES: Final = ("backward", "ortho", "forward")
 def _compiled() -> Any:
     """Return the module of SciPy's compiled functions; None if this SciPy has others, which users do not see."""
     try:
-        from scipy.fft._pocketfft import pypocketfft
+        return scipy_extension("fft._pocketfft", "pypocketfft")
     except ImportError:
         return None
-    return pypocketfft
 
 
 def resized(x: np.ndarray, shape: Sequence[int]) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 from collections.abc import Callable
 from functools import cache
 from typing import Final
@@ -11,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call_void, get, put, stack
+from tapegrad.runtime.extensions import scipy_extension
 from tapegrad.runtime.objects import numpy_core, pointer_in
 from tapegrad.runtime.platform import has
 
@@ -34,8 +34,8 @@ def blas_address(routine: str, dtype: str) -> int:
                 address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
                 assert address is not None
                 return address
-    modules = [importlib.import_module(f"scipy.linalg.cython_{own}") for own in ("blas", "lapack")]
-    return pointer_in({**modules[1].__pyx_capi__, **modules[0].__pyx_capi__}[name])
+    lapack, blas = (scipy_extension("linalg", f"cython_{own}").__pyx_capi__ for own in ("lapack", "blas"))
+    return pointer_in({**lapack, **blas}[name])
 
 
 GEMM_WORDS: Final = 5  # of `gemm_words`

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.kernels.blas import BLAS_LETTERS
+from tapegrad.runtime.extensions import scipy_extension
 
 _LARGE: Final = 24  # rows from which on calls for each matrix pay: 0.4 to 0.9 of NumPy's time
 _FEW: Final = 3  # right-hand sides that are solved as columns
@@ -23,8 +24,7 @@ _FEW: Final = 3  # right-hand sides that are solved as columns
 @functools.cache
 def routine(name: str, dtype: np.dtype) -> Any:
     """Return a routine of BLAS or LAPACK for a dtype, as SciPy has it."""
-    from scipy.linalg import blas, lapack  # at the first call: it takes long to import
-
+    lapack, blas = (scipy_extension("linalg", own) for own in ("_flapack", "_fblas"))
     name = BLAS_LETTERS[dtype.name] + name
     return getattr(lapack, name, None) or getattr(blas, name)
 
