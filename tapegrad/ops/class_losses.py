@@ -307,7 +307,15 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     x = _class_last("cross_entropy", scores)
     weights = _class_weights("cross_entropy", weight, x)
-    if goal.shape == scores.shape and goal._layout.floating:
+    if goal.shape == scores.shape:
+        if not goal._layout.floating:
+            kind = TORCH_NAMES[goal.dtype.name]
+            raise RuntimeError(
+                f"Expected floating point type for target with class probabilities, got {kind}; cross_entropy() takes "
+                "probabilities in the shape of the scores, or class indices without their dimension"
+            )
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target; see cross_entropy()")
         return _of_probabilities(x, scores, goal, weights, reduction, label_smoothing)
     indices, counted = _class_indices("cross_entropy", scores, goal, ignore_index)
     x = contiguous(x)

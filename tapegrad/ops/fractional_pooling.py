@@ -128,11 +128,16 @@ def _draws(call: str, samples: Any, x: Tensor, n: int) -> Tensor:
     if samples is None:
         return rand(batch * channels, n, dtype=x.dtype)
     given = as_operand(samples, call, "_random_samples", 6)
-    if given.shape != (batch, channels, n):
+    if given.ndim != 3 or given.shape[0] < batch:
+        raise RuntimeError(
+            f"Expect _random_samples.size(0) no less then input batch size. {call}() needs [{batch}, {channels}, {n}] "
+            f"and got {list(given.shape)}"
+        )
+    if given.shape[1:] != (channels, n):
         raise RuntimeError(
             f"Expect _random_samples to have shape {[batch, channels, n]}, but {call}() got {list(given.shape)}"
         )
-    return reshape(given, (batch * channels, n))
+    return reshape(given[:batch], (batch * channels, n))
 
 
 def _oracle(input: Any, kernel_size: Any, output_size: Any, _random_samples: Any, return_indices: bool = False) -> Any:

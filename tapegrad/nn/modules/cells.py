@@ -65,6 +65,15 @@ class RNNCellBase(Recurrent):
             if own.ndim not in (1, 2):
                 which = f"hx[{place}]" if count == 2 else "hidden"
                 raise ValueError(f"{name}: Expected {which} to be 1D or 2D, got {own.ndim}D instead")
+            if own.shape[:-1] != input.shape[:-1]:
+                raise RuntimeError(
+                    f"Input batch size {len(input)} doesn't match hidden{place} batch size {len(own)} in {name}"
+                )
+            if own.shape[-1] != self.hidden_size:
+                raise RuntimeError(
+                    f"hidden{place} has inconsistent hidden_size: got {own.shape[-1]}, expected {self.hidden_size} "
+                    f"in {name}"
+                )
         x = input if input.ndim == 2 else input.unsqueeze(0)
         if state is None:
             state = (zeros((len(x), self.hidden_size), dtype=x.dtype),) * count

@@ -111,6 +111,11 @@ class HuberLoss(Loss, function="huber_loss"):
     reduction: str = "mean"
     delta: float = 1.0
 
+    def _setup(self) -> None:
+        if not isinstance(self.delta, (int, float)):
+            raise TypeError(f"delta must be a float or int, got: {type(self.delta)}")
+        super()._setup()
+
 
 class SoftMarginLoss(_Loss, function="soft_margin_loss"):
     """`soft_margin_loss`: the logistic loss of scores and signs.

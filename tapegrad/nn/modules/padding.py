@@ -203,7 +203,17 @@ class ReplicationPad3d(_Pad):
     _mode = "replicate"
 
 
-class CircularPad1d(_Pad):
+class _CircularPad(_Pad):
+    _mode = "circular"
+
+    def forward(self, input: Any) -> Any:
+        least = self._dims + 1
+        if input.ndim not in (least, least + 1):
+            raise ValueError(f"expected {least}D or {least + 1}D input (got {input.ndim}D input)")
+        return super().forward(input)
+
+
+class CircularPad1d(_CircularPad):
     """`pad` by the elements at the other ends, of signals.
 
     Examples
@@ -213,10 +223,8 @@ class CircularPad1d(_Pad):
     tensor([[3., 1., 2., 3., 1.]])
     """
 
-    _mode = "circular"
 
-
-class CircularPad2d(_Pad):
+class CircularPad2d(_CircularPad):
     """`pad` by the elements at the other ends, of images.
 
     Examples
@@ -230,10 +238,9 @@ class CircularPad2d(_Pad):
     """
 
     _dims = 2
-    _mode = "circular"
 
 
-class CircularPad3d(_Pad):
+class CircularPad3d(_CircularPad):
     """`pad` by the elements at the other ends, of volumes.
 
     Examples
@@ -244,4 +251,3 @@ class CircularPad3d(_Pad):
     """
 
     _dims = 3
-    _mode = "circular"

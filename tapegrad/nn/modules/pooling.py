@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.nn.modules.layer import Layer
+from tapegrad.nn.modules.members import BUFFER
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
@@ -302,6 +303,7 @@ class _FractionalMaxPool(Layer, show=""):
             raise ValueError("only one of output_size and output_ratio may be specified")
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {self.output_ratio})")
+        self._register("_random_samples", self._random_samples, BUFFER)
 
 
 class FractionalMaxPool2d(_FractionalMaxPool, function="fractional_max_pool2d"):
