@@ -10,7 +10,7 @@ import re
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -269,15 +269,18 @@ def _is_left_out(op: Any, sample: Any) -> bool:
     return bool(sample.kwargs.get("dropout_p") or of_heads)
 
 
-def differences(op: Any, function: Callable[..., Any], most: int = MOST) -> Iterator[str]:
+def differences(
+    op: Any, function: Callable[..., Any], most: int = MOST, dtypes: Sequence[torch.dtype] = DTYPES
+) -> Iterator[str]:
     """Yield what differs in PyTorch's samples of a function."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for dtype in DTYPES:
+        for dtype in dtypes:
             if dtype not in op.dtypes:
                 continue
             torch.manual_seed(0)
-            for number, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd)):
+            with_grad = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+            for number, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=with_grad)):
                 if number == most:
                     break
                 if _is_left_out(op, sample):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -59,4 +59,20 @@ def test_errors_of_what_is_not_here() -> None:
 
 def _compare(op: Any, most: int) -> None:
     found = list(opinfo.differences(op, opinfo.ours(op), most))
+    assert not found, "\n".join(found)
+
+
+#: Functions of integers and bools whose results were others, or which refused them.
+OF_INTEGERS: Final = {
+    "nn.functional.max_pool2d": "uint8 int64", "nn.functional.max_pool3d": "int32",
+    "nn.functional.avg_pool1d": "int64", "nn.functional.avg_pool2d": "int64",
+    "nn.functional.interpolate(nearest)": "uint8", "scatter_reduce(amax)": "bool", "masked.var": "float32",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_INTEGERS)
+def test_samples_of_other_dtypes(name: str) -> None:
+    (op,) = (own for own in opinfo.op_db if opinfo.title(own) == name)
+    dtypes = [getattr(opinfo.torch, own) for own in OF_INTEGERS[name].split()]
+    found = list(opinfo.differences(op, opinfo.ours(op), 12, dtypes))
     assert not found, "\n".join(found)

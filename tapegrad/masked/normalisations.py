@@ -78,10 +78,10 @@ def var(
     number = count(x, dims, True, mask)
     centred = ops.sub(x, ops.div(ops.sum(filled(x, mask, 0), dims, True), number))
     total = ops.sum(filled(ops.mul(centred, ops.conj(centred)), mask, 0), dims, keepdim)
-    over = (
-        max(number - less, 0.0) if mask is None else ops.reshape(ops.clamp(ops.sub(number, less), min=0.0), total.shape)
-    )
-    return ops.div(total, over)
+    if mask is None:
+        return ops.div(total, max(number - less, 0.0))
+    over = ops.clamp(ops.sub(xp.cast(number, np.dtype(x.dtype.char.lower())), less), min=0.0)
+    return ops.div(total, ops.reshape(over, total.shape))
 
 
 def std(

@@ -13,7 +13,7 @@ from tapegrad.ops.pooling import adaptive_windows, over_windows
 from tapegrad.ops.resampling import Key, times_matrices
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import Bound, Sample, op_table
+from tapegrad.ops.table.op import Bound, Sample, op_table, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor
 
@@ -172,8 +172,8 @@ def interpolate(
 
     Notes
     -----
-    Each dimension is multiplied by a matrix, for an image :math:`Y = A X B^T`.
-    Derivative: :math:`\bar X = A^T \bar Y B`.
+    Each dimension is multiplied by a matrix, for an image :math:`Y = A X B^T`; for pictures of uint8 the result is
+    rounded. Derivative: :math:`\bar X = A^T \bar Y B`.
 
     From n elements to m, element i of the result lies at :math:`u_i = (i + 1/2)\, n/m - 1/2` of the input, and at
     :math:`u_i = i\, (n - 1)/(m - 1)` if corners are aligned; what lies outside is moved to the end. Linear
@@ -192,7 +192,13 @@ def interpolate(
     >>> x.grad.tolist()
     [[[1.5, 1.5]]]
     """
-    result: Tensor = _call(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+    x = as_operand(input, "interpolate", "input", 1)
+    is_bytes = x.dtype == np.uint8
+    if is_bytes:
+        x = xp.cast(x, np.dtype(np.float64))
+    result: Tensor = _call(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+    if is_bytes:  # of pictures: rounded, and as white as white is
+        result = xp.cast(xp.clamp(xp.floor(result + 0.5), 0.0, 255.0), np.dtype(np.uint8))
     return result
 
 

@@ -19,7 +19,6 @@ from tapegrad.ops.resampling import adaptive_range
 from tapegrad.ops.table.composites import first_of_several
 from tapegrad.ops.table.gateway import as_operand, connect_as
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
-from tapegrad.ops.table.promotion import only_floats
 from tapegrad.ops.table.structural import operation
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import ARRAY, CT, Step
@@ -163,7 +162,6 @@ def _oracle(x: Any, windows: Windows) -> Any:
     step=step_of_chosen,
     family="pooling",
     real_only=True,
-    check_dtypes=only_floats("pooled"),
     attrs=("windows",),
     results=("values", "indices"),
     result_type=ValuesIndices,
@@ -213,7 +211,7 @@ def _adaptive_oracle(x: Any, output_size: Any, return_indices: bool = False) -> 
 def _windows(
     call: str, n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Bound:
-    x = images(call, input, n)
+    x = images(call, input, n, "" if n == 1 else np.typecodes["AllInteger"])
     kernel = numbers(call, "kernel_size", kernel_size, n)
     strides = kernel if stride is None or stride in ([], ()) else numbers(call, "stride", stride, n)
     pads, dilations = numbers(call, "padding", padding, n), numbers(call, "dilation", dilation, n)

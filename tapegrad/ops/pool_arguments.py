@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.structural import integer
@@ -30,8 +28,8 @@ def numbers(call: str, name: str, value: Any, n: int) -> Shape:
     return values * n if len(values) == 1 else values
 
 
-def images(call: str, input: Any, n: int, also_integers: bool = False) -> Tensor:
-    """Return an operand of `n` dimensions of space.
+def images(call: str, input: Any, n: int, integers: str = "") -> Tensor:
+    """Return an operand of `n` dimensions of space, of floats or of integers of these characters.
 
     Raises
     ------
@@ -52,7 +50,7 @@ def images(call: str, input: Any, n: int, also_integers: bool = False) -> Tensor
         raise RuntimeError(
             f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input; {call}() got {list(x.shape)}"
         )
-    if x.dtype.kind != "f" and not (also_integers and x.dtype == np.int64):
+    if x.dtype.kind != "f" and x.dtype.char not in integers:
         raise NotImplementedError(f'"{call}" not implemented for {TORCH_NAMES[x.dtype.name]!r}; convert it first')
     return x
 

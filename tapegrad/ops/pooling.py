@@ -87,7 +87,7 @@ def _average(
     call: str, n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool,
     divisor: int | None,
 ) -> Bound | Tensor:  # fmt: skip
-    x = images(call, input, n, also_integers=True)
+    x = images(call, input, n, "lq")
     kernel = numbers(call, "kernel_size", kernel_size, n)
     strides = kernel if stride is None or stride in ([], ()) else numbers(call, "stride", stride, n)
     pads = numbers(call, "padding", padding, n)
@@ -100,7 +100,8 @@ def _average(
         for place, sizes in enumerate(zip(x.shape[-n:], counts, kernel, strides, pads, strict=True))
     ])  # fmt: skip
     if x.dtype.kind != "f":
-        return cast(trunc(resampled(cast(x, np.float64), keys)), x.dtype)
+        means = resampled(cast(x, np.float64), keys)  # a few bits from what integers would be
+        return cast(trunc(means * (1.0 + 2.0**-48)), x.dtype)
     return times_matrices(x, keys)
 
 

@@ -53,7 +53,7 @@ def _scatter_by_numpy(
     places, flat = _places(x.shape, indices, dim), out.reshape(-1)
     values = np.broadcast_to(np.asarray(source), indices.shape).reshape(-1)
     if not include_self:
-        first = FIRST[reduce]
+        first = FIRST[reduce] > 0 if x.dtype.kind == "b" else FIRST[reduce]
         limits = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
         flat[places] = first if limits is None or np.isfinite(first) else limits.min if first < 0 else limits.max
     if reduce == "replace":
