@@ -67,7 +67,8 @@ def tensors(value: Any) -> list[Any]:
 def made(info: Any, sample: Any, is_training: bool) -> tuple[Any, Any]:
     """Return PyTorch's module and ours, of the same state."""
     args, kwargs = sample.constructor_input.args, sample.constructor_input.kwargs
-    theirs, own = info.module_cls(*args, **kwargs), getattr(tg.nn, info.module_cls.__name__)(*ours(args), **ours(kwargs))
+    theirs = info.module_cls(*args, **kwargs)
+    own = getattr(tg.nn, info.module_cls.__name__)(*ours(args), **ours(kwargs))
     if sample.forward_input is not None and "Lazy" in info.name:
         for module, call in (theirs, sample.forward_input), (own, sample.forward_input):
             convert = ours if module is own else lambda value: value
