@@ -123,9 +123,7 @@ def test_samples(info: Any) -> None:
 
 @pytest.mark.parametrize("info", [own for own in ALL if own.module_error_inputs_func], ids=lambda info: info.name)
 def test_errors(info: Any) -> None:
-    samples = info.module_error_inputs_func(
-        info, device="cpu", dtype=torch.float64, requires_grad=False, training=True
-    )
+    samples = info.module_error_inputs_func(info, device="cpu", dtype=torch.float64, requires_grad=False, training=True)
     for number, sample in enumerate(samples):
         given = sample.module_error_input
         if (info.module_cls.__name__, number) in NOT_ASKED:
