@@ -28,28 +28,13 @@ MOST: Final = 60  # samples of a function and a dtype
 DRAWN: Final = "draws random numbers, of which PyTorch has others"
 # Names that are not compared, with the reason.
 NOT_COMPARED: Final = {
-    "bernoulli": DRAWN,
-    "normal": DRAWN,
-    "uniform": DRAWN,
-    "exponential": DRAWN,
-    "geometric": DRAWN,
-    "log_normal": DRAWN,
-    "cauchy": DRAWN,
-    "multinomial": DRAWN,
-    "randint_like": DRAWN,
-    "nn.functional.fractional_max_pool2d": DRAWN,
-    "nn.functional.fractional_max_pool3d": DRAWN,
-    "svd_lowrank": DRAWN,
-    "pca_lowrank": DRAWN,
-    "randn_like": DRAWN,
-    "rand_like": DRAWN,
-    "randn": DRAWN,
-    "nn.functional.dropout": DRAWN,
-    "nn.functional.dropout2d": DRAWN,
-    "nn.functional.dropout3d": DRAWN,
-    "nn.functional.alpha_dropout": DRAWN,
-    "nn.functional.feature_alpha_dropout": DRAWN,
-    "nn.functional.rrelu": DRAWN,
+    **dict.fromkeys([
+        "bernoulli", "normal", "uniform", "exponential", "geometric", "log_normal", "cauchy", "multinomial",
+        "randint_like", "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d", "svd_lowrank",
+        "pca_lowrank", "randn_like", "rand_like", "randn", "nn.functional.dropout", "nn.functional.dropout2d",
+        "nn.functional.dropout3d", "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout",
+        "nn.functional.rrelu",
+    ], DRAWN),
     "nn.functional.triplet_margin_with_distance_loss": "takes a function: the samples have PyTorch's",
     "empty": "has any values",
     "empty_like": "has any values",
@@ -59,7 +44,7 @@ NOT_COMPARED: Final = {
     "to": "its samples name devices",
     "as_strided_scatter": "PyTorch's has gradients where elements were replaced",
     "as_strided(partial_views)": "PyTorch's reads memory that is not the tensor's",
-}
+}  # fmt: skip
 # Names that do not exist here, with the reason.
 NOT_HERE: Final = {
     "_chunk_cat": "PyTorch's own",

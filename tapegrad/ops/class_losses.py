@@ -120,13 +120,9 @@ def _of_items(weights: np.ndarray, indices: Any) -> Any:
 
 
 def _weighted(
-    call: str,
-    losses: Tensor,
-    counted: np.ndarray | None,
-    each: np.ndarray | Tensor | None,
-    shape: tuple[int, ...],
+    call: str, losses: Tensor, counted: np.ndarray | None, each: np.ndarray | Tensor | None, shape: tuple[int, ...],
     reduction: str,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Reduce the losses of all items, with weights if there are, and 0 for those that do not count.
 
     A mean is divided by the sum of the weights of those that count.
@@ -303,19 +299,16 @@ def cross_entropy(
         if loss is not None:
             return loss
     scores, goal = as_operand(input, "cross_entropy", "input", 1), as_operand(target, "cross_entropy", "target", 2)
-    if not 0.0 <= label_smoothing <= 1.0:
-        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     x = _class_last("cross_entropy", scores)
     weights = _class_weights("cross_entropy", weight, x)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if goal.shape == scores.shape:
         if not goal._layout.floating:
-            kind = TORCH_NAMES[goal.dtype.name]
-            raise RuntimeError(
-                f"Expected floating point type for target with class probabilities, got {kind}; cross_entropy() takes "
-                "probabilities in the shape of the scores, or class indices without their dimension"
-            )
+            words = "Expected floating point type for target with class probabilities, got"
+            raise RuntimeError(f"{words} {TORCH_NAMES[goal.dtype.name]}")
         if ignore_index >= 0:
-            raise RuntimeError("ignore_index is not supported for floating point target; see cross_entropy()")
+            raise RuntimeError("ignore_index is not supported for floating point target")
         return _of_probabilities(x, scores, goal, weights, reduction, label_smoothing)
     indices, counted = _class_indices("cross_entropy", scores, goal, ignore_index)
     x = contiguous(x)
@@ -336,19 +329,19 @@ def cross_entropy(
         return _weighted("cross_entropy", losses, counted, None, goal.shape, reduction)
     # Each term has its weight already, and a mean is divided by their sum.
     whole = _weighted("cross_entropy", losses, counted, None, goal.shape, "sum")
-    if isinstance(each, Tensor):
-        return div(whole, sum(each))
-    return div(whole, float((each if counted is None else each[counted]).sum(dtype=np.float64)))
+    kept = each if counted is None else each[counted]
+    return div(whole, sum(each) if isinstance(each, Tensor) else float(kept.sum(dtype=np.float64)))
 
 
 def _of_probabilities(
-    x: Tensor, scores: Tensor, goal: Tensor, weights: np.ndarray | None, reduction: str, smoothing: float
+    x: Tensor, scores: Tensor, target: Tensor, weights: np.ndarray | None, reduction: str, smoothing: float
 ) -> Tensor:
-    target = _class_last("cross_entropy", goal)
+    target = _class_last("cross_entropy", target)
     if smoothing:
         target = add(mul(target, 1.0 - smoothing), smoothing / x.shape[1])
     if weights is not None:
         target = mul(target, from_array(weights))
     losses = neg(sum(mul(log_softmax(x, 1), target), 1))
-    shape = () if scores.ndim == 1 else (scores.shape[0], *scores.shape[2:])
-    return reduced("cross_entropy", losses if losses.shape == shape else reshape(losses, shape), reduction)
+    if scores.ndim != 2:
+        losses = reshape(losses, scores.shape[:1][: scores.ndim - 1] + scores.shape[2:])
+    return reduced("cross_entropy", losses, reduction)
