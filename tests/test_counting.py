@@ -209,7 +209,7 @@ def test_what_is_kept_beside_a_number() -> None:
     assert len(compiled.programs) == 1
 
 
-def test_what_nothing_depends_on_counts_traces() -> None:
+def test_what_nothing_depends_on_counts_calls() -> None:
     count = [0]
 
     def function(x: Any) -> Any:
@@ -219,9 +219,10 @@ def test_what_nothing_depends_on_counts_traces() -> None:
     compiled = tg.compile(function)
     for _ in range(5):
         compiled(np.ones(3))
-    assert count == [1]
+    assert count == [5]
+    assert len(compiled.programs) == 1
     compiled(np.ones(4))
-    assert count == [2]
+    assert count == [6]
 
 
 def test_what_is_only_stored_may_be_another_number() -> None:
