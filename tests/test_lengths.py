@@ -120,6 +120,29 @@ def test_what_cannot_be_followed_is_refused(function: Callable[..., Any]) -> Non
         worked_out(function, 3)
 
 
+class _WithSlots:
+    __slots__ = ("shape_of_it",)
+
+
+class _WithNames:
+    pass
+
+
+@pytest.mark.parametrize("kind", [_WithSlots, _WithNames])
+@pytest.mark.parametrize("kept", [lambda n: n, lambda n: (2, n)])
+def test_objects_that_keep_lengths_are_refused(kind: type, kept: Callable[[Any], Any]) -> None:
+    """Else who calls such an object later is told of it, by an error."""
+
+    def function(n: Any) -> Any:
+        own = kind()
+        own.shape_of_it = kept(n)
+        return own
+
+    with pytest.raises(NotGeneralError):
+        worked_out(function, 3)
+    assert isinstance(worked_out(lambda n: (n + 1, kind()), 3)(5)[1], kind)
+
+
 def test_a_length_that_is_kept_is_refused() -> None:
     kept: list[Any] = []
     worked_out(lambda n: kept.append(n) or n, 3)

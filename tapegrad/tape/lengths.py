@@ -141,7 +141,11 @@ def _keeps(value: Any) -> bool:
         return _keeps(value.func) or any(map(_keeps, (*value.args, *value.keywords.values())))
     if isinstance(value, FunctionType):
         return any(_keeps(cell.cell_contents) for cell in value.__closure__ or ())
-    return isinstance(value, _Attributes) or _is_general(value) or _is_general(getattr(value, "shape", ()))
+    if isinstance(value, type):
+        return False
+    names = {*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ()), "shape"}
+    parts = [value, *(getattr(value, name, None) for name in names)]
+    return any(isinstance(part, _Attributes) or _is_general(part) for part in parts)
 
 
 def _floor(dividend: int, divisor: int) -> int:
