@@ -1,13 +1,15 @@
 """Run the tests on every version of Python that pyproject.toml names, and on the lowest versions of its dependencies.
 
-``nox`` runs the core tests, ``nox -s suite`` all, ``nox -s package`` those of the built wheel. Interpreters are looked
-for among those of pyenv and on the PATH; a session without one is skipped, and the summary says so. Arguments after
-``--`` go to pytest, as in ``nox -s "suite(3.13)" -- -k inplace``.
+``nox`` runs the core tests, but on its own version, on which ``pytest`` runs all; ``nox -s suite`` runs all, and
+``nox -s package`` the core tests from the built wheel. Interpreters are looked for among those of pyenv and on the
+PATH; a session without one is skipped, and the summary says so. Arguments after ``--`` go to pytest, as in
+``nox -s "suite(3.13)" -- -k inplace``.
 """
 
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import nox
 FILE = tomllib.loads(Path("pyproject.toml").read_text())
 PROJECT = FILE["project"]
 VERSIONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+OTHERS = [version for version in VERSIONS if version != "{}.{}".format(*sys.version_info)]
 CORE = FILE["tool"]["tapegrad"]["core"]
 
 nox.options.default_venv_backend = "venv"
@@ -44,7 +47,7 @@ def run(session: nox.Session, version: str, tests: list[str], *requirements: str
 
 
 @nox.session(venv_backend="none")
-@nox.parametrize("version", VERSIONS, ids=VERSIONS)
+@nox.parametrize("version", OTHERS, ids=OTHERS)
 def core(session: nox.Session, version: str) -> None:
     """Run the core tests with the newest NumPy and Numba."""
     run(session, version, CORE)

@@ -33,6 +33,11 @@ if os.environ.get("TAPEGRAD_TEST_AS_LARGE"):
     blocking.set_block_size(2)
 
 
+def pytest_collection_modifyitems(items) -> None:
+    """Begin with the tests that take long by themselves."""
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+
+
 def pytest_collection_finish() -> None:
     """Let the garbage collector pass over the tests themselves: each of its walks over them would take a second."""
     gc.collect()

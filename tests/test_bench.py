@@ -401,6 +401,7 @@ def printed_by(*options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.first
 @pytest.mark.full
 def test_command() -> None:
     done = printed_by("--quick")
@@ -413,6 +414,7 @@ def test_command() -> None:
         assert installed(name) or f"{name} is not installed" in done.stdout
 
 
+@pytest.mark.first
 @pytest.mark.full
 def test_everything_of_a_problem(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"

@@ -61,6 +61,7 @@ def test_results_have_the_same_bits(which: str, tmp_path: Path) -> None:
     assert int(narrow[1]) == bits
 
 
+@pytest.mark.first
 @pytest.mark.full
 @pytest.mark.parametrize("which", CPUS)
 def test_the_tests_of_fused_code_pass(which: str, tmp_path: Path) -> None:

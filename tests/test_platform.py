@@ -77,6 +77,7 @@ def test_results_are_the_same_without(without: str, whole: str) -> None:
     assert "overflow encountered in exp" in whole, "errors of floating numbers are told"
 
 
+@pytest.mark.first
 @pytest.mark.full
 @pytest.mark.parametrize("flags", ["fenv", "x86"])
 def test_the_core_tests_pass_without_all_other_parts(flags: str) -> None:

@@ -139,6 +139,7 @@ def test_records_and_tables() -> None:
     assert "left out: jax on schools: it takes too long" in times.notes
 
 
+@pytest.mark.first
 @pytest.mark.full
 def test_command(capfd: pytest.CaptureFixture[str]) -> None:
     (_, firsts), is_right = run_programs(["schools"], ["torch"], rounds=1, quick=True)
