@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call, clear_float_errors, float_errors, memset, stack
-from tapegrad.forward.results import Draft, Result, compiled_forward, new_result
+from tapegrad.forward.results import Result, compiled_forward, finished, new_result
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
 from tapegrad.recording.native import decref, new_object, release_gil, take_gil, vectorcall
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -66,7 +66,7 @@ class OfCopy(NamedTuple):
 
     def made(self) -> Callable[..., Any]:
         """Return the forward."""
-        forward = self.forward.made() if isinstance(self.forward, Draft) else self.forward
+        forward = finished(self.forward)
         return lambda *values: forward(*map(np.ascontiguousarray, values))
 
 

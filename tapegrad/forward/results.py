@@ -80,6 +80,16 @@ class Draft(NamedTuple):
         return load(self.function, words)
 
 
+def is_draft(forward: Any) -> bool:
+    """Whether a forward is a draft, or stands for one with more around it: nobody calls it."""
+    return hasattr(forward, "made")
+
+
+def finished(forward: Any) -> Any:
+    """Return a forward, made if it is a draft."""
+    return forward.made() if is_draft(forward) else forward
+
+
 def make_forward(self: Object, args: Array[Object], nargs: int) -> int:
     """Return a forward, from its definition, its words, and the shape of its result; 0 if Python raised."""
     words = NDArray(args[1])

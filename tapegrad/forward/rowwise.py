@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.forward.computed import computed
-from tapegrad.forward.results import Draft
+from tapegrad.forward.results import finished, is_draft
 from tapegrad.kernels.elementwise import ARITHMETIC, loop_step
 from tapegrad.kernels.extrema import rows_extremum
 from tapegrad.kernels.strides import broadcast_strides, coalesce
@@ -82,7 +82,7 @@ def _sums_in_any_order(layout: Layout, dim: Sequence[int], shape: tuple[int, ...
     otherwise = functools.partial(np.add.reduce, axis=summed, keepdims=bool(shape))
     total = sums(in_order, summed, kept if shape else (), otherwise)
     turned = _Turned(total, tuple(order), tuple(np.argsort(order).tolist()), shape)
-    return turned if isinstance(total, Draft) else turned.made()
+    return turned if is_draft(total) else turned.made()
 
 
 class _Turned(NamedTuple):
@@ -95,7 +95,7 @@ class _Turned(NamedTuple):
 
     def made(self) -> Callable[..., Any]:
         total, order, back, shape = self
-        total = total.made() if isinstance(total, Draft) else total
+        total = finished(total)
         if not shape:
             return lambda x: total(np.ascontiguousarray(x.transpose(order)))
         return lambda x: total(np.ascontiguousarray(x.transpose(order))).transpose(back).reshape(shape)

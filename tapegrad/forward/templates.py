@@ -15,7 +15,7 @@ import numpy as np
 from tapegrad.dtypes import on_change
 from tapegrad.forward.powers import Power
 from tapegrad.forward.prepared import prepared
-from tapegrad.forward.results import words_of
+from tapegrad.forward.results import is_draft, words_of
 from tapegrad.runtime import blocking
 from tapegrad.tape.kinds import Kind, Templates
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_layout, general
@@ -56,7 +56,7 @@ def learn(kind: Kind, op: Any, layouts: tuple[Layout, ...], attrs: Mapping[str, 
     def for_all(trace: Trace) -> Any:
         operands = tuple(general(layout, trace) for layout in layouts)
         made = op.forward_for(operands, trace.attributes(attrs))
-        if not hasattr(made, "made"):
+        if not is_draft(made):
             if result is None:
                 return None
             in_order = all(layout.contiguous for layout in (*layouts, result))  # NumPy may choose another order
@@ -64,7 +64,7 @@ def learn(kind: Kind, op: Any, layouts: tuple[Layout, ...], attrs: Mapping[str, 
                 return None
             shape = broadcast_shape(*[layout.shape for layout in operands])
             made = prepared(made, operands, contiguous_layout(shape, result.dtype))
-        return made if hasattr(made, "made") or isinstance(made, np.ufunc) else None
+        return made if is_draft(made) or isinstance(made, np.ufunc) else None
 
     kind.learn(for_all)
 

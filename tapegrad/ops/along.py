@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES, DTypeLike, default_dtype
 from tapegrad.forward.computed import OfCopy, computed
-from tapegrad.forward.results import Draft
+from tapegrad.forward.results import is_draft
 from tapegrad.kernels.along import geometry_along, has_kernel, kernel_along, step_along
 from tapegrad.ops.arithmetic import abs as absolute
 from tapegrad.ops.arithmetic import sub, where
@@ -73,7 +73,7 @@ def along(
         if operand.contiguous:
             return forward
         of_copy = OfCopy(forward)
-        return of_copy if isinstance(forward, Draft) else of_copy.made()
+        return of_copy if is_draft(forward) else of_copy.made()
 
     return prepare
 

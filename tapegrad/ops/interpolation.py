@@ -192,13 +192,12 @@ def interpolate(
     >>> x.grad.tolist()
     [[[1.5, 1.5]]]
     """
-    x = as_operand(input, "interpolate", "input", 1)
-    is_bytes = x.dtype == np.uint8
-    if is_bytes:
-        x = xp.cast(x, np.dtype(np.float64))
-    result: Tensor = _call(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
-    if is_bytes:  # of pictures: rounded, and as white as white is
-        result = xp.cast(xp.clamp(xp.floor(result + 0.5), 0.0, 255.0), np.dtype(np.uint8))
+    options = size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
+    if getattr(input, "dtype", None) == np.uint8:  # of pictures: rounded, and as white as white is
+        levels = _call(xp.cast(as_operand(input, "interpolate", "input", 1), np.dtype(np.float64)), *options)
+        result: Tensor = xp.cast(xp.clamp(xp.floor(levels + 0.5), 0.0, 255.0), np.dtype(np.uint8))
+    else:
+        result = _call(input, *options)
     return result
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.forward.results import Draft
+from tapegrad.forward.results import finished, is_draft
 from tapegrad.forward.rowwise import extrema
 from tapegrad.kernels.chosen import step_by_indices
 from tapegrad.ops.reductions import kept_shape
@@ -122,7 +122,7 @@ def _extremum_forward(largest: bool) -> Callable[..., Callable[..., Any]]:
             return lambda x: (np.array(x), np.zeros((), np.int64))
         values: Any = extrema(function, layouts[0], dim, keepdim)
         found: Any = _Extrema(values, position, dim[0], keepdim)
-        return found if isinstance(values, Draft) else found.made()  # type: ignore[no-any-return]
+        return found if is_draft(values) else found.made()  # type: ignore[no-any-return]
 
     return prepare
 
@@ -138,7 +138,7 @@ class _Extrema(NamedTuple):
     def made(self) -> Callable[..., Any]:
         """Return the forward."""
         values, position, dim, keepdim = self
-        values = values.made() if isinstance(values, Draft) else values
+        values = finished(values)
         return lambda x: (values(x), np.asarray(position(x, dim, keepdims=keepdim)))
 
 

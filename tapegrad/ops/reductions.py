@@ -12,6 +12,7 @@ import numpy as np
 from tapegrad.dtypes import DTypeLike
 from tapegrad.forward import rowwise
 from tapegrad.forward.prepared import prepared
+from tapegrad.forward.results import finished, is_draft
 from tapegrad.kernels.structural import spread_step
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.public import Names
@@ -114,7 +115,7 @@ def _mean_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..
         sums = contiguous_layout(shape, layouts[0].dtype)
         divide = prepared(np.true_divide, (sums, FLOAT), sums)
     mean: Any = _Mean(total, divide, count)
-    return mean if hasattr(total, "made") else mean.made()  # type: ignore[no-any-return]
+    return mean if is_draft(total) else mean.made()  # type: ignore[no-any-return]
 
 
 class _Mean(NamedTuple):
@@ -125,7 +126,7 @@ class _Mean(NamedTuple):
     terms: int
 
     def made(self) -> Callable[..., Any]:
-        total, divide = (part.made() if hasattr(part, "made") else part for part in self[:2])
+        total, divide = map(finished, self[:2])
         count = float(self.terms)
         return lambda x: divide(total(x), count)
 
