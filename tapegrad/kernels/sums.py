@@ -59,41 +59,53 @@ def _result(total: Any, error: Any, c: int) -> Any:
 
 
 def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
-    """Return the kernel that sums the middle of three dimensions, (outer, n, inner), of a contiguous source."""
+    """Return the kernel that sums the first and third of four dimensions, (turns, outer, n, inner), of a source.
+
+    Behind the outer dimensions of its geometry stands the number of turns.
+    """
     size, width = np.dtype(dtype).itemsize, np.dtype(wide).itemsize
     zero, kind = np.dtype(wide).type(0), np.dtype(dtype).type
     columns, terms = _COLUMNS, TERMS
-    room = max(3 * columns, MANY_PARTS) * width
+    room = (2 * columns + max(columns, MANY_PARTS)) * width
     add_up, add_rows = sum_of_row(dtype, wide), _rows(dtype, wide)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         table, block = as_pointer(args, "int64"), as_pointer(geometry, "int64")
         source, target = load(table, 0), load(table, 1)
         outer, n, inner = load(block, 1), load(block, 2), load(block, 3)
+        turns = load(block, 4 + 3 * load(block, 0))
         memory = stack(room)
-        if inner == 1:
+        if inner == 1 and turns == 1:
             out = as_pointer(target, dtype)
             for i in range(outer):
                 both = add_up(source + i * n * size, n, memory)
                 store(out, i, load(out, i) + kind(both) if accumulate else kind(both))
             return 0
         total, error = as_pointer(memory, wide), as_pointer(memory + columns * width, wide)
-        part = as_pointer(memory + 2 * columns * width, wide)
-        for i in range(outer):
-            for left in range(0, inner, columns):
-                many = min(columns, inner - left)
+        parts = memory + 2 * columns * width
+        part = as_pointer(parts, wide)
+        # Columns are results that lie side by side: where the terms of each are neighbours, of the second dimension.
+        before, after = (1, outer) if inner == 1 else (outer, inner)
+        for i in range(before):
+            for left in range(0, after, columns):
+                many = min(columns, after - left)
                 for c in range(many):
                     store(total, c, zero)
                     store(error, c, zero)
-                for top in range(0, n, terms):
-                    count = min(terms, n - top)
-                    first = source + ((i * n + top) * inner + left) * size
-                    for c in range(many):
-                        store(part, c, zero)
-                    add_rows(memory + 2 * columns * width, first, count, inner * size, many)
-                    for c in range(many):
-                        _add_part(total, error, c, load(part, c))
-                out = as_pointer(target + (i * inner + left) * size, dtype)
+                for turn in range(turns):
+                    start = source + (turn * outer + i) * n * inner * size
+                    if inner == 1:
+                        for c in range(many):
+                            _add_part(total, error, c, add_up(start + (left + c) * n * size, n, parts))
+                    else:
+                        for top in range(0, n, terms):
+                            for c in range(many):
+                                store(part, c, zero)
+                            first = start + (top * inner + left) * size
+                            add_rows(parts, first, min(terms, n - top), inner * size, many)
+                            for c in range(many):
+                                _add_part(total, error, c, load(part, c))
+                out = as_pointer(target + (i * after + left) * size, dtype)
                 for c in range(many):
                     both = _result(total, error, c)
                     store(out, c, load(out, c) + kind(both) if accumulate else kind(both))
@@ -177,8 +189,8 @@ def _sum_address(dtype: str, wide: str) -> int:
 def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tuple[Callable[[], int], list[int]]:
     """Return the kernel that sums a contiguous array of one shape to another, and its geometry."""
     to = (1,) * (len(shape) - len(to)) + tuple(to)
-    # Neighbouring dimensions that are all kept, or all summed, form a run. The kernel takes the last three runs (kept,
-    # summed, kept); the others are outer dimensions.
+    # Neighbouring dimensions that are all kept, or all summed, form a run. The kernel takes the last four runs (summed,
+    # kept, summed, kept); the others are outer dimensions.
     runs: list[tuple[bool, int]] = []
     for length, kept in zip(shape, to, strict=True):
         if length == 1:
@@ -188,14 +200,12 @@ def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tu
             runs[-1] = (summed, runs[-1][1] * length)
         else:
             runs.append((summed, length))
-    inner = runs.pop()[1] if runs and not runs[-1][0] else 1
-    n = runs.pop()[1] if runs else 1
-    outer = runs.pop()[1] if len(runs) == 1 and not runs[-1][0] else 1
+    inner, n, outer, turns = [runs.pop()[1] if runs and runs[-1][0] == summed else 1 for summed in (0, 1, 0, 1)]
     size = dtype.itemsize
     lengths = [length for _, length in runs]
     # The outer dimensions step through a contiguous source and over the kept dimensions of the target.
     steps = []
-    source_step, target_step = outer * n * inner * size, outer * inner * size
+    source_step, target_step = turns * outer * n * inner * size, outer * inner * size
     for summed, length in reversed(runs):
         steps.append((source_step, 0 if summed else target_step))
         source_step *= length
@@ -203,6 +213,7 @@ def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tu
     geometry = [len(lengths), outer, n, inner, *lengths]
     for pair in reversed(steps):
         geometry.extend(pair)
+    geometry.append(turns)
     return partial(_sum_address, dtype_name(dtype), wide_dtype(dtype)), geometry
 
 
@@ -223,7 +234,7 @@ def _combine_address(dtype: str, wide: str) -> int:
 
 def blockwise(geometry: Sequence[int], dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
     """Return `Step.partial_sums` for a sum with this geometry; None unless it sums the first of two dimensions."""
-    if geometry[0] != 0 or geometry[1] != 1:
+    if geometry[0] != 0 or geometry[1] != 1 or geometry[4] != 1:
         return None
     n, inner, wide = geometry[2], geometry[3], wide_dtype(dtype)
     getters = [partial(address, dtype_name(dtype), wide) for address in (_partial_sums_address, _combine_address)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -47,6 +47,25 @@ def floating(call: str, input: Any, dtype: DTypeLike | None = None) -> Tensor:
     return x
 
 
+_DOUBLE: Final = str.maketrans("fF", "dD")
+
+
+def in_numpy(by_numpy: Callable[..., Any], dtype: np.dtype, attrs: dict[str, Any]) -> Callable[..., Any]:
+    """Return the forward that lets NumPy compute a result of this dtype, as accurate as a kernel's.
+
+    NumPy adds up dimensions that are no neighbours term by term, so single precision is summed in double precision.
+    """
+
+    def forward(x: Any, *index_arrays: Any) -> Any:
+        values = np.asarray(x)
+        if values.dtype.char in "fF":
+            values = values.astype(values.dtype.char.translate(_DOUBLE))
+        with np.errstate(all="ignore"):
+            return np.asarray(by_numpy(values, *index_arrays, **attrs), dtype=dtype, order="C")[()]
+
+    return forward
+
+
 def along(
     name: str,
     result_shape: Callable[[Layout, dict[str, Any]], tuple[int, ...]],
@@ -60,16 +79,13 @@ def along(
         dtype = result_dtype or operand.dtype
         geometry = geometry_along(operand.shape, values["dim"])
 
-        def in_numpy(x: Any, *index_arrays: Any) -> Any:
-            with np.errstate(all="ignore"):
-                return np.asarray(by_numpy(np.asarray(x), *index_arrays, **values), dtype=dtype, order="C")[()]
-
+        otherwise = in_numpy(by_numpy, dtype, values)
         in_order = contiguous_layout(operand.shape, operand.dtype)
         if geometry is None or not has_kernel(in_order) or operand.inline or not operand.size:
-            return in_numpy
+            return otherwise
         shape = result_shape(in_order, values)
         kernel = kernel_along(name, operand.dtype.name)
-        forward: Any = computed(kernel, geometry, shape, dtype, in_numpy, by_status=True)
+        forward: Any = computed(kernel, geometry, shape, dtype, otherwise, by_status=True)
         if operand.contiguous:
             return forward
         of_copy = OfCopy(forward)

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.dtypes import TORCH_NAMES, DTypeLike
 from tapegrad.kernels.along import step_along
 from tapegrad.kernels.norms import ORDERS
-from tapegrad.ops.along import along, reduced_shape
+from tapegrad.ops.along import along, in_numpy, reduced_shape
 from tapegrad.ops.casts import cast
 from tapegrad.ops.reductions import kept_shape
 from tapegrad.ops.table.gateway import as_operand
@@ -57,9 +57,9 @@ def _without_elements(sizes: Any, dim: Dims) -> dict[str, Any]:
 
 def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
     """Return the forward: a kernel, or NumPy for other orders, dtypes and dimensions."""
-    values = dict(attrs)
-    if attrs["ord"] not in ORDERS or layouts[0].dtype.kind != "f":
-        return lambda x: _forward(x, **values)
+    dtype = layouts[0].dtype
+    if attrs["ord"] not in ORDERS or dtype.kind != "f":
+        return in_numpy(_forward, np.empty(0, dtype).real.dtype, dict(attrs))
     prepared: Callable[..., Any] = along(ORDERS[attrs["ord"]][0], reduced_shape, _forward)(layouts, attrs)
     return prepared
 

@@ -18,7 +18,10 @@ class Geometry(Struct):
 
 
 class SumGeometry(Struct):
-    """The geometry of a kernel that sums over the middle one of three dimensions, all at once or a block at a time."""
+    """The geometry of a kernel that sums over the middle one of three dimensions, all at once or a block at a time.
+
+    For all at once, the number of times that these follow each other stands behind the outer dimensions.
+    """
 
     outer: int
     first: int  # length of the first dimension; of a block, the number of its first row
