@@ -1,4 +1,4 @@
-"""Writes in place that are not recorded: compiled code computes them, and writes to the tensor's own memory."""
+"""Writes in place: compiled code computes them, and writes to the memory of the tensor."""
 
 from __future__ import annotations
 
@@ -309,3 +309,83 @@ def test_elements_of_the_memory_that_is_written_to():
     with pytest.raises(RuntimeError):
         x.masked_scatter_(x == 0, tg.ones(1))
     assert (x.tolist(), x._version) == ([1.0, 0.0, 0.0], 2)
+
+
+def frames_of(call):
+    """Return the names of Python's functions in `tapegrad` that a call runs, but for those of other warm calls."""
+    names = []
+    sys.setprofile(lambda frame, event, value: names.append(frame.f_code) if event == "call" else None)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return {own.co_qualname for own in names if "tapegrad" in own.co_filename}
+
+
+@pytest.mark.parametrize("name", ["relu_", "leaky_relu_", "elu_", "hardtanh_", "inplace"])
+def test_activations_write_to_results_and_to_plain_tensors_in_compiled_code(name):
+    functional = tg.nn.functional
+    write = (lambda y: functional.leaky_relu(y, 0.5, True)) if name == "inplace" else getattr(functional, name)
+    x = tg.tensor(values(5), requires_grad=True)
+    for start in (x, x.detach()):
+        for _ in range(3):
+            write(start.clone())
+        y = start.clone()
+        assert not {"_rebase", "note", "in_place.<locals>.call", "owner_of"} & frames_of(lambda y=y: write(y))
+        whole = getattr(functional, name.rstrip("_"), functional.leaky_relu)
+        expected = whole(x, 0.5) if name == "inplace" else whole(x)
+        np.testing.assert_array_equal(y.numpy(force=True), expected.numpy(force=True))
+        if start is x:
+            (own,), (other,) = (tg.autograd.grad((one * one).sum(), x) for one in (y, expected))
+            np.testing.assert_array_equal(own.numpy(), other.numpy())
+
+
+def test_what_compiled_writes_leave_to_python():
+    """Results that were saved, hooks, gradients that are kept, views, memory of others: as in PyTorch."""
+    x = tg.tensor([1.0, 4.0], requires_grad=True)
+    quotient = x / 2.0
+    ratio = x / quotient
+    ratio.mul_(ratio)  # what the quotient has saved, and a factor
+    ratio.sum().backward()
+    np.testing.assert_allclose(x.grad.tolist(), [0.0, 0.0], atol=1e-15)
+    y, seen = x * 1.0, []
+    y.retain_grad()
+    y.register_hook(lambda ct: seen.append(ct.tolist()))
+    y.sin_()
+    y.sum().backward()
+    assert y.grad.tolist() == [1.0, 1.0]
+    assert len(seen) == 1
+    z = x.exp()
+    z.mul_(2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+    part = (x * 1.0).view(2)
+    part.exp_()
+    part.mul_(part.detach())  # the same memory
+    (grad,) = tg.autograd.grad(part.sum(), x)
+    np.testing.assert_allclose(grad.tolist(), np.exp([2.0, 8.0]))
+    w = x * 1.0
+    with pytest.raises(TypeError):
+        w.mul_("2")
+    with pytest.raises(RuntimeError):
+        w.add_(tg.ones(3))
+    assert w.tolist() == [1.0, 4.0]
+
+
+def test_only_writes_to_what_was_saved_are_looked_at():
+    """A pass calls Python for them if one of its entries has saved what was written to."""
+    x, other = tg.tensor([1.0, 2.0], requires_grad=True), tg.ones(2)
+    for _ in range(2):
+        y = (x * x).sin()
+        other.add_(1.0)
+        names = frames_of(lambda y=y: y.backward(other))
+    assert "Sweep._check_versions" not in names
+    y = x * other
+    other.add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    y = (x * x) * other[None].detach()[0]
+    with tg.no_grad():
+        other.view(-1)[:1].add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()

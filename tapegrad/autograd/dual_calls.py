@@ -14,7 +14,6 @@ import numpy as np
 
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table, xp
-from tapegrad.ops.table.rules import ELEMENTWISE
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["kind_of", "tangent_of_call"]
@@ -56,7 +55,7 @@ def _is_simple(op: Op) -> bool:
     if op.linear or op.bilinear:
         return len(op.operands) <= 2
     known = {"ct", "out", *op.operands}
-    return op.family in ELEMENTWISE and all(
+    return op.is_elementwise and all(
         callable(rule) and known.issuperset(rule_parameters(rule)) for rule in _rules_of(op)
     )
 

@@ -22,7 +22,7 @@ from tapegrad.kernels.rules import rule_parameters
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, xp
-from tapegrad.ops.table.rules import ELEMENTWISE, fit, is_converted
+from tapegrad.ops.table.rules import fit, is_converted
 from tapegrad.tape.entries import private_leaf
 from tapegrad.tensor import Tensor, from_array
 
@@ -54,7 +54,7 @@ def jvp(op: Op, bound: Bound, out: Any, tangents: Tangents) -> Any:
         return compute(op, bound._replace(operands=_with_zeros(op, bound.operands, tangents)))[0]
     if op.bilinear:
         return _sum([compute(op, bound._replace(operands=each))[0] for each in _one_replaced(bound.operands, tangents)])
-    if op.family in ELEMENTWISE:
+    if op.is_elementwise:
         return _along_the_diagonal(op, bound, out, tangents)
     return _by_transposition(op, bound, out, tangents)
 

@@ -1,12 +1,14 @@
-"""Methods that write: from the arguments of a call to the memory of its tensor, without a record.
+"""Methods that write: from the arguments of a call to the memory of its tensor.
 
 `write` is a function as described in `tapegrad.recording.native`, and a method of tensors: ``x.sin_()`` computes
 ``sin(x)``, copies the result into the memory of `x`, and notes the write. Where an inner loop of NumPy computes it, the
-loop of a long tensor writes there itself. All other calls, and every error, are left to Python.
+loop of a long tensor writes there itself. If `x` is the result of a recorded operation, it gets the history of
+``sin(x)``. All other calls, and every error, are left to Python.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any, Final
@@ -17,6 +19,7 @@ from tapegrad.compiler.intrinsics import call, float_errors, memcpy, stack
 from tapegrad.forward.direct import Loop, loop_into, run_loop
 from tapegrad.forward.prepared import Into
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
+from tapegrad.modes import DISABLED, INTERCEPTORS, WRITES_NOTED
 from tapegrad.recording.keys import Bucket, OpFields
 from tapegrad.recording.native import (
     C_INT,
@@ -29,12 +32,34 @@ from tapegrad.recording.native import (
     load,
     vectorcall,
 )
-from tapegrad.recording.objects import LayoutObject, Runtime, TensorObject, is_tensor, plain_layout, with_runtime
+from tapegrad.recording.objects import (
+    LayoutObject,
+    PlanObject,
+    Runtime,
+    TensorObject,
+    is_tensor,
+    plain_layout,
+    with_runtime,
+)
 from tapegrad.recording.operands import CALL_BYTES, RAISED, Call, decref_all, hold_data, read_operands
 from tapegrad.recording.record import bucket_of
 from tapegrad.recording.writes import may_write, note
-from tapegrad.runtime.objects import C_CONTIGUOUS, Builtin, NDArray, Object, Scalar, Tuple, Type, Ufunc, numpy_function
+from tapegrad.runtime.objects import (
+    C_CONTIGUOUS,
+    WRITEABLE,
+    Builtin,
+    List,
+    NDArray,
+    Object,
+    Scalar,
+    Tuple,
+    Type,
+    Ufunc,
+    numpy_function,
+)
 from tapegrad.runtime.structs import Array, Struct
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
+from tapegrad.tape.hooks import Hooks
 from tapegrad.tape.structs import PlanFields
 
 LONG: Final = 1024  # bytes from which on a loop writes to the tensor itself: a copy of less is quickly made
@@ -50,6 +75,12 @@ class Writer(Struct):
     bool_dtype: Object
     copy_into: int  # the address of PyArray_CopyInto
     op: OpFields  # of the function, or 0
+    # Of writes that are recorded: the op of the function, or 0; the name of that whose entries save their result, which
+    # is copied before a write; and classes, of what shares no memory and of hooks.
+    recorded_op: Object
+    quotient: Object  # its name
+    string_type: Type
+    hooks_type: Type
     # Forwards that call a loop: their class and definition. Functions of NumPy that take floating errors, and report.
     builtin_type: Type
     loop: int
@@ -169,6 +200,82 @@ def by_plan(words: Writer, args: Array[Object], nargs: int) -> int:
     return status
 
 
+def is_owner(words: Writer, tensor: TensorObject) -> int:
+    """Whether a tensor is the result of a recorded operation, and its memory nobody else's."""
+    runtime, node = words.runtime, List(tensor.node)
+    if tensor.type != runtime.tensor_type or tensor.data == 0 or tensor.layout == 0 or node == 0 or tensor.base != 0:
+        return 0
+    array, layout = tensor.data, tensor.layout
+    if array.type != runtime.array_type or array.base != 0 or array.flags & WRITEABLE == 0:
+        return 0
+    if node.type != runtime.list_type or layout.contiguous != runtime.true:
+        return 0
+    if layout.type == runtime.inference_layout_type or node.items[node.length - 1].type == words.hooks_type:
+        return 0
+    return 1 if PlanObject(node.items[PLAN_OBJECT]).name != words.quotient else 0
+
+
+def is_other(words: Writer, value: Object, array: NDArray) -> int:
+    """Whether an argument is a number, or a tensor or array that owns other memory than an array."""
+    runtime = words.runtime
+    if value.type == runtime.tensor_type:
+        value = TensorObject(value).data
+        if value != 0 and value.type != runtime.array_type:
+            return 1
+    if value != 0 and value.type == runtime.array_type:
+        return 1 if value != array and NDArray(value).base == 0 else 0
+    number = value == runtime.none or value.type == runtime.float_type or value.type == runtime.int_type
+    return 1 if number or value.type == words.string_type else 0
+
+
+def write_recorded(words: Writer, args: Array[Object], nargs: int, names: Tuple) -> int:
+    """Let the first argument be the result of a call; return 0 if there is more to it, and -1 if Python raised.
+
+    What the entry has saved of the memory that is written over is copied.
+    """
+    runtime, target = words.runtime, TensorObject(args[0])
+    mode, array = runtime.mode.bits, target.data
+    if words.recorded_op == 0 or mode & (INTERCEPTORS | DISABLED) or mode & WRITES_NOTED == 0:
+        return 0
+    if is_owner(words, target) == 0:
+        return 0
+    for number in range(1, nargs + (names.length if names != 0 else 0)):
+        if is_other(words, args[number], array) == 0:
+            return 0
+    out = TensorObject(vectorcall(words.function, args, nargs, names))
+    if out == 0:
+        clear_error()
+        return 0
+    node, status = List(out.node), 0
+    if out.type == runtime.tensor_type and node.type == runtime.list_type and out.layout == target.layout:
+        plan = PlanObject(node.items[PLAN_OBJECT])
+        if plan.op == words.recorded_op and node.items[FIRST_OPERAND] == target.node and target.data == array:
+            status = copy_saved(runtime, node, PlanFields(integer(plan.address)).arity, array)
+    if status > 0:
+        status = take(words, target, out.data, out.layout)
+    if status > 0:
+        before = target.node
+        incref(node)
+        target.node = node
+        decref(before)
+    decref(out)
+    return status
+
+
+def copy_saved(runtime: Runtime, node: List, arity: int, array: NDArray) -> int:
+    """Let a node have a copy of an array if it has saved that; return -1 if Python raised, else 1."""
+    for place in range(FIRST_OPERAND + arity, node.length):
+        if node.items[place] == array:
+            args = Array[Object](stack(8))
+            args[0] = array
+            copy = Object(vectorcall(runtime.copy_array, args, 1, 0))
+            if copy == 0:
+                return -1
+            node.items[place] = copy
+            decref(array)
+    return 1
+
+
 def write(self: NDArray, args: Array[Object], nargs: int, names: Tuple) -> Any:
     """Compute a result, write it to the first argument, and return that; 0 if Python raised."""
     words = Writer(self.data)
@@ -186,11 +293,13 @@ def write(self: NDArray, args: Array[Object], nargs: int, names: Tuple) -> Any:
                 return 0
             else:  # the fallback has its own words, or knows better
                 clear_error()
-        if status < 0:
-            return 0
-        if status > 0:
-            incref(args[0])
-            return args[0]
+    elif nargs > 0:
+        status = write_recorded(words, args, nargs, names)
+    if status < 0:
+        return 0
+    if status > 0:
+        incref(args[0])
+        return args[0]
     return vectorcall(words.fallback, args, nargs, names)
 
 
@@ -200,14 +309,16 @@ def writer(function: Callable[..., Any], fallback: Callable[..., Any]) -> Callab
     Parameters
     ----------
     function : callable
-        Computes a tensor. If it has an attribute `plans`, its calls with operands alone are calls of that op.
+        Computes a tensor. If it has an attribute `plans`, its calls with operands alone are calls of that op. If it has
+        an attribute `op`, and that is elementwise, writes may be recorded.
     fallback : callable
         Does the same as the result, for all arguments.
     """
-    plans = getattr(function, "plans", None)
+    plans, op = getattr(function, "plans", None), getattr(function, "op", None)
     words = with_runtime(
         "a method that writes", function, fallback, np.dtype(bool), numpy_function("_ARRAY_API", 50),
-        0 if plans is None else plans.op_words().ctypes.data, BuiltinFunctionType, definition(run_loop), Into, ("out",),
+        0 if plans is None else plans.op_words().ctypes.data, op if op is not None and op.is_elementwise else 0,
+        sys.intern("div"), str, Hooks, BuiltinFunctionType, definition(run_loop), Into, ("out",),
         numpy_function("_UFUNC_API", 28), numpy_function("_UFUNC_API", 46),
     )  # fmt: skip
     return load(write, words, fallback.__name__, fallback.__doc__ or "")

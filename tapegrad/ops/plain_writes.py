@@ -25,8 +25,6 @@ from tapegrad.tape.hooks import Hooks
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout
 from tapegrad.tensor import Tensor
 
-# Families of ops whose entry alone can have saved what is written over: it is copied there, if it was saved.
-_ELEMENTWISE: Final = frozenset({"unary", "binary", "elementwise"})
 _NUMBERS: Final = frozenset({int, float})
 _SIMPLE: Final = frozenset({int, float, str, type(None)})  # arguments that share no memory
 _young = dict.get  # of a `PlanCache`, in which nearly all plans are young
@@ -82,8 +80,8 @@ def writer(function: Callable[..., Tensor]) -> Callable[..., bool]:
 
     Then the function may have been called in vain, which does no harm.
     """
-    op: Op | None = getattr(function, "op", None)
-    if op is None or op.family not in _ELEMENTWISE:
+    op: Op | None = getattr(function, "op", None)  # its entry alone can have saved what is written over
+    if op is None or not op.is_elementwise:
         return lambda target, *others, **kwargs: False
 
     def write(target: Tensor, *others: Any, **kwargs: Any) -> bool:

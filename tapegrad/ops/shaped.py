@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache, wraps
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.forward.written import writer
 from tapegrad.ops.inplace import in_place
 from tapegrad.ops.table.elementwise import elementwise
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample
@@ -88,15 +90,25 @@ def shaped(
     )
 
 
+@cache
+def _writing(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
+    """Return the function that writes a result over its first argument, as a method of tensors does."""
+    return writer(function, in_place(function, name))
+
+
 def applied(inplace: bool, function: Callable[..., Tensor], input: Any, *numbers: float) -> Tensor:
     """Return what a function gives, or write it to the operand and return that."""
-    return in_place(function)(input, *numbers) if inplace else function(input, *numbers)
+    return _writing(function, function.__name__)(input, *numbers) if inplace else function(input, *numbers)
 
 
 def and_inplace(function: F) -> F:
     """Make the decorated function public once more, under its name and an underscore: it writes to its operand."""
     name = function.__name__
-    writes = in_place(function, name)
+
+    @wraps(in_place(function, name))
+    def writes(*args: Any, **kwargs: Any) -> Tensor:
+        return _writing(function, name)(*args, **kwargs)
+
     if hasattr(function, "op"):
         writes.op = function.op  # type: ignore[attr-defined]
     register(f"{name}_", writes, Names(namespaces=(FUNCTIONAL,)))

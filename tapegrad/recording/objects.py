@@ -69,6 +69,8 @@ class PlanObject(Object, of=Plan):
     """A plan; its words stand elsewhere (`tapegrad.tape.structs.PlanFields`)."""
 
     address: Object = slot("address")  # of its words
+    op: Object = slot("op")
+    name: Object = slot("name")
     layouts: Tuple = slot("layouts")
     attrs: Object = slot("attrs")
     rule_calls: Tuple = slot("rule_calls")  # empty until a rule is called
@@ -132,6 +134,8 @@ class Runtime(Struct):
     # Writes in place: `tapegrad.tape.versions`.
     clock: Array[int]
     storages: Object
+    new_storage: Object
+    numbers: Object
     note_write: Object
     exception: Object
 
@@ -168,6 +172,8 @@ _OBJECTS: Final[Mapping[str, object]] = {
     "empty": np.empty,
     "empty_large": pool.empty,
     "storages": versions.storages,
+    "new_storage": versions.new_storage,
+    "numbers": versions.numbers,
     "note_write": versions.note,
     "exception": Exception,
 }

@@ -36,25 +36,43 @@ def place_of(entry: Entry) -> int:
     return PageHead(page).sequence * ENTRIES + (entry - page) // ENTRY_BYTES - HEAD_ENTRIES
 
 
+def find_by_identity(table: Object, thing: Object) -> Object:
+    """Return what a dict has by the identity of an object: a borrowed reference; 0 if it has nothing."""
+    identity = Object(new_integer(thing))
+    if identity == 0:
+        clear_error()
+        return identity
+    found = Object(_look_up(table, identity))
+    decref(identity)
+    return found
+
+
+def owner_of(runtime: Runtime, array: NDArray) -> NDArray:
+    """Return the array that owns the memory of a view; 0 if Python has to look for it."""
+    while array != 0 and array.base != 0:
+        array = NDArray(array.base) if array.base.type == runtime.array_type else NDArray(0)
+    return array
+
+
 def note(runtime: Runtime, array: NDArray) -> int:
     """Note that an array is written to now (`tapegrad.tape.versions.note`); return 0 if Python raised."""
-    free, owner = runtime.recorder.page.free, array
-    if array.base != 0:
-        owner = NDArray(array.base)
-    if free.length != 0 and owner.type == runtime.array_type and owner.base == 0:
-        identity = Object(new_integer(owner))
-        if identity == 0:
-            return 0
-        storage = StorageObject(_look_up(runtime.storages, identity))
-        decref(identity)
-        if storage != 0:
-            times = WriteTimes(integer(storage.address))
-            place, version = place_of(Entry(integer(free.items[free.length - 1]))), times.version + 1
-            times.version = version
-            times.times[version % TIMES] = place
-            runtime.clock[0] = place
-            return 1
-    args = Array[Object](stack(8))
+    owner, storage, args = owner_of(runtime, array), StorageObject(0), Array[Object](stack(8))
+    if owner != 0:
+        storage = StorageObject(find_by_identity(runtime.storages, owner))
+        if storage == 0 and runtime.mode.bits & INTERCEPTORS == 0:
+            args[0] = owner
+            storage = StorageObject(vectorcall(runtime.new_storage, args, 1, 0))
+            if storage == 0:
+                return 0
+            decref(storage)  # the table holds it
+    free = runtime.recorder.page.free
+    if storage != 0 and free.length != 0:
+        times = WriteTimes(integer(storage.address))
+        place, version = place_of(Entry(integer(free.items[free.length - 1]))), times.version + 1
+        times.version = version
+        times.times[version % TIMES] = place
+        runtime.clock[0] = place
+        return 1
     args[0] = array
     done = Object(vectorcall(runtime.note_write, args, 1, 0))
     if done == 0:

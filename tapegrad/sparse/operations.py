@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, kron
 
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, xp
-from tapegrad.program.fuse.lowering import ELEMENTWISE, MOVEMENTS, forward_of
+from tapegrad.program.fuse.lowering import MOVEMENTS, forward_of
 from tapegrad.program.fuse.moves import positions_of
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Entry, Program
@@ -68,7 +68,7 @@ class _Call:
         if op.family == "padding":  # what is added depends on nothing
             self.entry = self.entry._replace(attrs={**self.entry.attrs, "value": 0})
             found = self.linear(shape)
-        elif op.family in ELEMENTWISE or op.family in ("cast", "rounding", "choice", "special", "complex"):
+        elif op.is_elementwise or op.family in ("cast", "rounding", "choice", "special", "complex"):
             found = self.elementwise(shape)
         elif op.name == "matmul":
             found = self.product(shape)

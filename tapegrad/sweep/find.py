@@ -12,8 +12,9 @@ from tapegrad.compiler.intrinsics import clz
 from tapegrad.recording.native import integer, new_integer
 from tapegrad.recording.plan import BY_RULES, PENDING, READY
 from tapegrad.recording.results import slot_of
-from tapegrad.runtime.objects import List, NDArray, Object, Tuple
+from tapegrad.runtime.objects import List, NDArray, Object
 from tapegrad.runtime.structs import Array
+from tapegrad.sweep.changes import may_be_changed
 from tapegrad.sweep.workspace import (
     CAPTURED,
     CHANGED,
@@ -26,7 +27,7 @@ from tapegrad.sweep.workspace import (
     UNWANTED,
     State,
 )
-from tapegrad.tape.entries import CONSUMED, HEAD_ENTRIES, INLINE_OPERANDS, SLOT, WANTED
+from tapegrad.tape.entries import CONSUMED, INLINE_OPERANDS, SLOT, WANTED
 from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES, Entry, PageHead
 
 DOES_NOT_RUN: Final = 1 << 40  # in place of the number of an entry's uses
@@ -232,20 +233,6 @@ def unmark(state: State, pages_too: int) -> None:
                 page.reached[word] = 0
 
 
-def is_changed(state: State) -> int:
-    """Whether any write in place came after the oldest entry was recorded."""
-    count = state.n_order
-    last = state.order[count - 1]
-    if last < 0:
-        return state.write_sequence > 0
-    oldest = state.slots[last]
-    page = page_of(oldest)
-    place = (oldest - page) // ENTRY_BYTES - HEAD_ENTRIES
-    if state.write_sequence == page.sequence:
-        return state.write_place > place
-    return state.write_sequence > page.sequence
-
-
 def find_entries(state: State) -> int:
     """Find the entries that the roots' cotangents reach, in the order of the sweep: latest first.
 
@@ -271,7 +258,7 @@ def find_entries(state: State) -> int:
         state.missing[index].state = 0
         if status == OK:
             status = MISSING
-    if status == OK and state.n_order > 0 and is_changed(state):
+    if status == OK and state.n_order > 0 and may_be_changed(state) != 0:
         status = CHANGED
     if status == OK and state.retain & 1 == 0:
         state.n_shared = consume(state)
@@ -295,10 +282,10 @@ def find(self: NDArray, args: Array[Object], nargs: int) -> int:
         Their cotangents are wanted; those of all leaves if the list is empty.
     retain : int
         Whether the graph is retained; with the bit BY_RULES if the pass needs no kernel calls.
-    write : tuple of int
+    write : int
         When the last write in place was, in the order of recording (`tapegrad.tape.versions.clock`).
     """
-    state, nodes, inputs, write = State(self.data), List(args[0]), List(args[1]), Tuple(args[3])
+    state, nodes, inputs = State(self.data), List(args[0]), List(args[1])
     if max(nodes.length, inputs.length) > state.capacity:
         return new_integer(GROW)
     for index in range(nodes.length):
@@ -312,6 +299,5 @@ def find(self: NDArray, args: Array[Object], nargs: int) -> int:
             state.n_inputs += 1
     state.n_roots = nodes.length
     state.retain = integer(args[2])
-    state.write_sequence = integer(write.items[0])
-    state.write_place = integer(write.items[1])
+    state.last_write = integer(args[3])
     return new_integer(find_entries(state))

@@ -18,7 +18,7 @@ from tapegrad.kernels.rules import identity
 from tapegrad.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import is_part, parts_of
-from tapegrad.ops.table.rules import ELEMENTWISE, cotangents, fit, rule_calls
+from tapegrad.ops.table.rules import cotangents, fit, rule_calls
 from tapegrad.pass_modes import calls_rules, checks, is_anomaly_enabled, is_strong_zero
 from tapegrad.recording.native import Lazy, add, decref, incref, load, new_integer, vectorcall
 from tapegrad.recording.objects import Runtime, with_runtime
@@ -238,7 +238,7 @@ def _walk_in_python(sweep: Sweep, cts: list[Any]) -> None:
         node = sweep.node(position)
         if not isinstance(cts[entry_id], dict):
             cts[entry_id] = run_hooks(node, cts[entry_id])
-        is_strong = is_strong_zero() and node[PLAN_OBJECT].op.family in ELEMENTWISE
+        is_strong = is_strong_zero() and node[PLAN_OBJECT].op.is_elementwise
         change = functools.partial(_strong, cts[entry_id]) if is_strong else identity
         if check_nan is None:
             visit(sweep, cts, position, change)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tapegrad.kernels.indexed import ARRAY
-from tapegrad.ops.table.op import xp
-from tapegrad.ops.table.rules import ELEMENTWISE, arguments_of, cotangents, fit, rule_calls
+from tapegrad.ops.table.op import ELEMENTWISE, xp
+from tapegrad.ops.table.rules import arguments_of, cotangents, fit, rule_calls
 from tapegrad.recording.plan import Plan
 from tapegrad.tape.entries import PLAN_OBJECT, TapeNode
 from tapegrad.tape.layout import Layout, contiguous_layout

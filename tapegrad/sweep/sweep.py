@@ -108,7 +108,7 @@ class Sweep(Stops):
         workspace, nodes, retain = self.workspace, self.nodes, self.retain
         flags = retain | BY_RULES if by_rules else retain
         inputs = [] if self.inputs is None else self.inputs
-        write = versions.last()
+        write = versions.clock[0]
         while status := workspace.find(nodes, inputs, flags, write):
             if status == ws.SHARED:
                 count = workspace.state[ws.N_SHARED]
@@ -116,7 +116,7 @@ class Sweep(Stops):
                 return
             self._handle_status(status, by_rules)
             if status == ws.CHANGED:
-                write = 0, 0  # the check passed: no residual was changed
+                write = 0  # the check passed: no residual was changed
         if not retain:
             self.shared_nodes = nodes
 

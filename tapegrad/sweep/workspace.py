@@ -83,8 +83,7 @@ class State(Struct):
     n_roots: int
     n_inputs: int
     retain: int
-    write_sequence: int
-    write_place: int
+    last_write: int  # when it was, in the order of recording
     # Where the sweep stands.
     position: int  # in the order
     operand: int

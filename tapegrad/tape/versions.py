@@ -25,25 +25,24 @@ _TIMES: Final = WriteTimes.word("times")
 _EMPTY: Final = words_of("q", [0] * (_TIMES + TIMES))
 
 
-class Storage:
-    """How often an array's memory was written to, and when the last writes were.
+class Storage(weakref.ref[np.ndarray]):
+    """How often an array's memory was written to, and when the last writes were: a reference to the array that owns it.
 
     Attributes
     ----------
-    owner : weakref.ref
-        To the array that owns the memory.
     words : array of int
         `WriteTimes`, which compiled code writes to as well (`tapegrad.recording.writes`).
     address : int
         Of the words.
+    identity : int
+        Of the array, also when that is gone.
     """
 
-    __slots__ = ("address", "owner", "words")
+    __slots__ = ("address", "identity", "words")
 
-    def __init__(self, owner: weakref.ref[Any]) -> None:
-        self.owner = owner
-        self.words = watch(_EMPTY[:], "when memory was written to")
-        self.address = self.words.buffer_info()[0]
+    words: words_of[int]
+    address: int
+    identity: int
 
     def note(self, place: int) -> None:
         """Note a write at a place in the order of recording."""
@@ -55,11 +54,6 @@ class Storage:
 storages: Final[dict[int, Storage]] = {}  # by the identity of the array that owns the memory
 on_write: Callable[[np.ndarray], None] | None = None  # in anomaly mode: see `tapegrad.tape.traces`
 clock: Final = watch(words_of("q", [0]), "the last write")  # its place
-
-
-def last() -> tuple[int, int]:
-    """Return the place of the last write in the order of recording, as `order_of` does."""
-    return divmod(clock[0], ENTRIES)
 
 
 def now() -> int:
@@ -92,8 +86,8 @@ def note(array: np.ndarray) -> None:
     elif owner.__class__ is not np.ndarray or owner.base is not None:
         owner = owner_of(array)
     storage = storages.get(id(owner))
-    if storage is None or storage.owner() is not owner:
-        storage = _new_storage(owner)
+    if storage is None or storage() is not owner:
+        storage = new_storage(owner)
     storage.note(place)
     if on_write is not None:
         on_write(array)
@@ -141,10 +135,18 @@ class Writer:
             storage.note(place)
 
 
-def _new_storage(owner: np.ndarray) -> Storage:
-    identity = id(owner)
-    storage = storages[identity] = Storage(weakref.ref(owner, lambda _: storages.pop(identity, None)))
+def new_storage(owner: np.ndarray) -> Storage:
+    """Return what is known of writes to an array's memory from now on: nothing yet."""
+    storage = Storage(owner, _forget)
+    storage.words = words = watch(_EMPTY[:], "when memory was written to")
+    storage.address = words.buffer_info()[0]
+    storage.identity = identity = id(owner)
+    storages[identity] = storage
     return storage
+
+
+def _forget(storage: Storage) -> None:
+    storages.pop(storage.identity, None)
 
 
 def take_back(array: np.ndarray) -> None:
@@ -182,7 +184,7 @@ def since(array: np.ndarray, place: tuple[int, int]) -> int:
 # A result without dimensions is a NumPy number, and what saves the result saves the number. `Tensor._array` lets an
 # array take its place in the tensor. A number cannot be referenced weakly, so it is kept here with its array, until its
 # reference count shows that nothing else holds it: then no entry has saved it.
-_numbers: dict[int, tuple[Any, np.ndarray]] = {}
+numbers: Final[dict[int, tuple[Any, np.ndarray]]] = {}  # by the identity of the number
 _most_numbers = 64
 
 
@@ -198,26 +200,26 @@ def in_place_of(number: Any) -> np.ndarray:
     """Return an array that takes the place of a NumPy number in its tensor, and note it."""
     array = np.asarray(number)
     if isinstance(number, np.generic):
-        if len(_numbers) >= _most_numbers:
+        if len(numbers) >= _most_numbers:
             _forget_numbers()
-        _numbers[id(number)] = number, array
+        numbers[id(number)] = number, array
     return array
 
 
 def _forget_numbers() -> None:
     global _most_numbers
-    for identity, kept in list(_numbers.items()):
+    for identity, kept in list(numbers.items()):
         if _holders(kept) <= _ALONE:
-            _numbers.pop(identity, None)
-    _most_numbers = max(64, 2 * len(_numbers))
+            numbers.pop(identity, None)
+    _most_numbers = max(64, 2 * len(numbers))
 
 
-state.register("tape.versions: numbers that arrays took the place of", lambda: len(_numbers), _forget_numbers)
+state.register("tape.versions: numbers that arrays took the place of", lambda: len(numbers), _forget_numbers)
 
 
 def memory_of(saved: Any) -> np.ndarray | None:
     """Return the array whose writes change what an entry saved; None for a number that no tensor can change."""
     if isinstance(saved, np.ndarray):
         return saved
-    kept = _numbers.get(id(saved))
+    kept = numbers.get(id(saved))
     return kept[1] if kept is not None else None

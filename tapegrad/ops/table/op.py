@@ -45,6 +45,7 @@ SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number", "wanted
 
 op_table: Final[dict[str, Op]] = Table()
 _FEW: Final = 8  # operands
+ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))  # families
 
 
 def _forget_plans() -> None:
@@ -264,6 +265,11 @@ class Op(_Frozen):
             if unknown or ("ct" not in parameters and callable(rule)):
                 raise ValueError(f"op {self.name}: a rule takes ct and of {sorted(names)}, not {sorted(unknown)}")
         op_table[self.name] = self
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether each element of the result depends on one element of each operand."""
+        return self.family in ELEMENTWISE
 
     @property
     def formula(self) -> Rule | None:

@@ -14,13 +14,12 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.forward.scipy import SciPy
-from tapegrad.ops.table.op import Op
+from tapegrad.ops.table.op import ELEMENTWISE, Op
 from tapegrad.tape.layout import Layout
 
 __all__ = ["attributes", "by_numpy", "may_differ", "plain"]
 
-_ELEMENTWISE: Final = ("unary", "binary", "elementwise")
-_FAMILIES: Final = (*_ELEMENTWISE, "reduction", "along", "indexing")
+_FAMILIES: Final = (*ELEMENTWISE, "reduction", "along", "indexing")
 _OPERATORS: Final[Mapping[str, Callable[..., Any]]] = {"pow": lambda x, y: x**y}
 _NUMPYS: Final = {"dim": "axis", "keepdim": "keepdims"}
 

@@ -35,8 +35,6 @@ from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, TapeNode
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor, from_array
 
-ELEMENTWISE: Final = ("unary", "binary", "elementwise")  # families
-
 
 class _NoCotangent(Tensor):
     """Compiled code looks at the fields of a tensor before it leaves this one to Python, by its class."""

@@ -24,7 +24,6 @@ __all__ = ["constant_layout", "input_layout", "results_of"]
 
 _LARGEST: Final = 1 << 47  # elements, which an address can count
 _MOST: Final = 1 << 30  # bytes of the operands of one operation that is tried
-_ELEMENTWISE: Final = frozenset({"unary", "binary", "elementwise"})
 _NUMBERS: Final = frozenset({"value", "nan", "posinf", "neginf"})  # attributes that are elements of results
 _HIGHEST: Final = 8  # order of derivatives
 _LONGER: Final = 1 << 24  # than the elements there are: lengths that are attributes, e.g. of what a number spreads to
@@ -117,7 +116,7 @@ def _tried(
     """Return the layouts that an operation's forward gives."""
     chosen = tuple([layouts[number] for number in operands])
     shape: tuple[int, ...] | None = None
-    if op.family in _ELEMENTWISE and not arrays:
+    if op.is_elementwise and not arrays:
         shape = broadcast_shape(*[own.shape for own in chosen])
         chosen = tuple([own if own.weak else contiguous_layout((1,) * own.ndim, own.dtype) for own in chosen])
     nbytes = sum(own.nbytes for own in chosen) + sum(layouts[number].nbytes for number in arrays)

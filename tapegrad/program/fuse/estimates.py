@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad.ops.table.op import NOT_DIFFERENTIABLE
+from tapegrad.ops.table.op import ELEMENTWISE, NOT_DIFFERENTIABLE
 from tapegrad.program.program import Entry, Program
 
 __all__ = [
@@ -23,8 +23,7 @@ __all__ = [
 #: Kinds of ops whose zeros are terms that nothing was added to.
 SPARSE: Final = frozenset(("index_scatter_add", "strided_put", "strided_sum", "scatter_add", "diag_embed", "put_along"))
 _SUMS: Final = frozenset(("index_scatter_add", "scatter_add", "diag_embed"))  # of which no element overwrites another
-_ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
-_ALL_ELEMENTS: Final = _ELEMENTWISE | {"reduction"}
+_ALL_ELEMENTS: Final = ELEMENTWISE | {"reduction"}
 _INSTRUCTIONS: Final = frozenset((
     "abs", "add", "affine", "ceil", "clamp", "copysign", "div", "eq", "floor", "fmax", "fmin", "ge", "gt",
     "hardtanh", "huber_loss", "l1_loss", "le", "leaky_relu", "lerp", "logical_and", "logical_not", "logical_or",
@@ -49,7 +48,7 @@ def unrolled_calls(program: Program, long: int) -> int:
     return sum(
         math.prod([length for length in program.layouts[entry.results[0]].shape if length <= long])
         for entry in program.entries
-        if (entry.op.family in _ELEMENTWISE and entry.op.name not in _INSTRUCTIONS) or entry.op.family == "along"
+        if (entry.op.is_elementwise and entry.op.name not in _INSTRUCTIONS) or entry.op.family == "along"
     )
 
 

@@ -29,7 +29,7 @@ from tapegrad.program.fuse.space import Space
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Entry, Program
 
-__all__ = ["ELEMENTWISE", "MOVEMENTS", "Lowered", "forward_of", "lower", "moves"]
+__all__ = ["MOVEMENTS", "Lowered", "forward_of", "lower", "moves"]
 
 _BITS: Final = {
     "d": np.int64,
@@ -39,7 +39,6 @@ _BITS: Final = {
     "?": np.int8,
 }  # of numbers that are equal to the last one
 _FEW: Final = 4096  # elements of an operand that is asked for one by one
-ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
 MOVEMENTS: Final = frozenset(("movement", "indexing", "joining", "convolution", "padding", "along"))
 
 
@@ -149,7 +148,7 @@ class _Lowering:
     def entry(self, entry: Entry) -> tuple[Any, ...]:
         """Return the results of an operation."""
         op, operands = entry.op, [self.value(number) for number in entry.operands]
-        if op.family in ELEMENTWISE:
+        if op.is_elementwise:
             return (self.elementwise(entry, operands),)
         if op is enter or op is leave:
             return (self.moved_batch(entry, *operands),)

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from tapegrad.program.fuse.lowering import ELEMENTWISE
 from tapegrad.program.program import Program
 from tapegrad.tape.layout import contiguous_layout
 
@@ -15,7 +14,7 @@ __all__ = ["on_vectors"]
 
 def on_vectors(program: Program) -> Program:
     """Return an elementwise program on vectors, if its arrays have several dimensions; else the program itself."""
-    if not all(entry.op.family in ELEMENTWISE or entry.op.name == "cast" for entry in program.entries):
+    if not all(entry.op.is_elementwise or entry.op.name == "cast" for entry in program.entries):
         return program
     used = {number for entry in program.entries for number in (*entry.operands, *entry.results)}
     used.update(program.inputs, program.outputs, [guard.value for guard in program.guards])
