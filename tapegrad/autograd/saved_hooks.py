@@ -123,7 +123,7 @@ class saved_tensors_hooks:
                 continue
             place = plan.position(name)
             if name in plan.op.operands:
-                tensor = bound.operands[plan.op.operand_number(name)]
+                tensor = bound.operands[plan.op.operands.index(name)]
             else:
                 tensor = constant(node[place], layout_of(node[place]))
             if tensor._layout.weak:

@@ -190,7 +190,7 @@ class Plan:
         """Return the layout of an operand, of the result (``out``), or of its cotangent (``ct``)."""
         if name in ("ct", "out"):
             return self.result
-        return self.layouts[self.op.operand_number(name)]
+        return self.layouts[self.op.operands.index(name)]
 
     def prepare(self) -> None:
         """Make the kernel calls and compile their kernels, so that a sweep can run."""

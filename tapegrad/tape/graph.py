@@ -211,7 +211,7 @@ def source_of(node: TapeNode, name: str) -> TapeNode | Leaf | None:
     op = node[PLAN_OBJECT].op
     if name == "out":
         return node
-    source: TapeNode | Leaf | None = node[FIRST_OPERAND + op.operand_number(name)] if name in op.operands else None
+    source: TapeNode | Leaf | None = node[FIRST_OPERAND + op.operands.index(name)] if name in op.operands else None
     return source
 
 

@@ -240,6 +240,7 @@ class Op(_Frozen):
     file: str = _derived()  # that it stands in
     origin: Op = _derived()  # whose nodes it names otherwise; itself
     plans: PlanCache = _derived()
+    is_elementwise: bool = _derived()  # an element of the result depends on one of each operand
     variadic: bool = _derived()
     has_constants: bool = _derived()  # operands that have no gradient
     _residuals: dict[Any, tuple[bool, tuple[str, ...], int, int]] = _derived()
@@ -247,6 +248,7 @@ class Op(_Frozen):
     def __post_init__(self) -> None:
         derived = vars(self)
         derived.update(plans=PlanCache(), _residuals={}, file=importing(), origin=self)
+        derived["is_elementwise"] = self.family in ELEMENTWISE
         derived["variadic"] = self.operands[0].startswith("*")
         derived["node_name"] = self.node_name or f"{self.name.title().replace('_', '')}Backward0"
         other = op_table.get(self.name)
@@ -265,11 +267,6 @@ class Op(_Frozen):
             if unknown or ("ct" not in parameters and callable(rule)):
                 raise ValueError(f"op {self.name}: a rule takes ct and of {sorted(names)}, not {sorted(unknown)}")
         op_table[self.name] = self
-
-    @property
-    def is_elementwise(self) -> bool:
-        """Whether each element of the result depends on one element of each operand."""
-        return self.family in ELEMENTWISE
 
     @property
     def formula(self) -> Rule | None:
@@ -313,10 +310,6 @@ class Op(_Frozen):
             layout.plain if self.rule(operand) is NOT_DIFFERENTIABLE else layout
             for operand, layout in enumerate(layouts)
         )
-
-    def operand_number(self, name: str) -> int:
-        """Return the number of an operand."""
-        return self.operands.index(name)
 
     def asked(self, wanted: Sequence[bool]) -> set[str]:
         """Return the names that the rules of wanted operands ask for."""

@@ -204,7 +204,7 @@ def _argument(plan: Plan, name: str, operand: int) -> tuple[int, int, int, Layou
         return VALUE, 0, 0, None, operand
     if name == "shapes":
         return VALUE, 0, 0, None, tuple(layout.shape for layout in plan.layouts)
-    return VALUE, 0, 0, None, plan.layouts[op.operand_number(name.removesuffix("_shape"))].shape
+    return VALUE, 0, 0, None, plan.layouts[op.operands.index(name.removesuffix("_shape"))].shape
 
 
 def _residual(plan: Plan, name: str) -> tuple[int, int, int, Layout | None, Any]:
@@ -214,7 +214,7 @@ def _residual(plan: Plan, name: str) -> tuple[int, int, int, Layout | None, Any]
     if name not in op.operands:
         part = parts_of(plan).get(op.results.index(name))
         return MADE, place, 0, None if part is None else part[0], _other_result(plan, place, op.results.index(name))
-    number = op.operand_number(name)
+    number = op.operands.index(name)
     layout = plan.layouts[number]
     if layout.weak:
         return RESIDUAL, place, 0, None, None
