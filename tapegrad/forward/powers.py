@@ -46,7 +46,7 @@ class Power:
             return _raised(x, y, x.dtype, lambda function, of_square=False: function)
         dtype = np.result_type(x, y)
         if dtype.kind == "f":
-            return _POWER.of(dtype)(x, y)
+            return _POWER.ufunc(dtype.name)(x, y)
         if dtype.kind in "iu":
             check_exponent(x, y)
         return x**y
@@ -57,8 +57,10 @@ class Power:
             return self
         if layouts[1] is FLOAT and layouts[0] is not FLOAT:
             return _prepared_to_number(layouts[0], result, prepare)
-        both = prepare(_POWER.of(result.dtype), layouts, result)
-        return _of_number(prepare(np.exp2, layouts[1:], result), both) if layouts[0] is FLOAT else both
+        if layouts[0] is FLOAT:
+            exp2 = prepare(np.exp2, layouts[1:], result)
+            return _of_number(exp2, prepare(_POWER.of(result.dtype), layouts, result))
+        return prepare(_POWER.ufunc(result.dtype.name), layouts, result)
 
 
 class _ToNumber:
@@ -120,12 +122,15 @@ def _of_number(exp2: Callable[..., Any], power: Callable[..., Any]) -> Callable[
 
 
 def _raised(x: Any, y: float, dtype: np.dtype, prepared: Callable[..., Callable[..., Any]]) -> Any:
-    """Return an operand raised to a number; cubes as two products, which take a tenth of the time of NumPy's power."""
+    """Return an operand raised to a number; cubes as two products, which take a tenth of the time of NumPy's power.
+
+    For whole exponents, ours: NumPy's loop for AVX-512 calls libm for each negative number, in 30 times the time.
+    """
     if y in _FASTER:
         return prepared(_FASTER[y])(x)
     if y == 3.0:
         return prepared(np.multiply, True)(prepared(np.square)(x), x)
-    return prepared(_POWER.of(dtype))(x, y)
+    return prepared(_POWER.ufunc(dtype.name) if y.is_integer() else _POWER.of(dtype))(x, y)
 
 
 def run_power(self: int, args: int, nargs: int) -> int:
