@@ -13,6 +13,8 @@ import tapegrad as tg
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.index_keys import plain_items
 from tapegrad.ops.table.op import xp
+from tests.both import needs_torch
+from tests.torch_programs import torch
 
 X = np.arange(12.0).reshape(4, 3) + 1
 WIDE = np.array([3, 9, -1, 9, 0, 9, 3, 9])
@@ -163,6 +165,29 @@ WAYS = {
     "a tensor of one number": (tg.tensor(1),),
     "a flag and an array": (True, ROWS),
 }
+
+
+LISTS: tuple[list[Any], ...] = (
+    [[0, 1], [1, 0]], [[0, 2]], [slice(1, 3), 0], [None, 0], [..., 1], [ROWS, ROWS[[1, 0]]], [(0, 1), [1, 1]], [range(2)],
+    [1, [0, 2]], [[True, False, True, False]],
+)  # fmt: skip
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+@pytest.mark.parametrize("key", LISTS, ids=str)
+def test_lists_that_stand_for_tuples(key: list[Any]) -> None:
+    found = []
+    for lib in (tg, torch):
+        for _ in range(3):
+            x = lib.tensor(X, requires_grad=True)
+            written = x * 1
+            written[key] = 7.0
+            chosen = x[key]
+            (written.sum() + (chosen * chosen).sum()).backward()
+        found.append([own.detach().numpy() for own in (chosen, written, x.grad)])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -82,7 +82,7 @@ SEVERAL: dict[str, Callable[[Any, Any], Any]] = {
     "beside a mask": lambda x, k: x[np.array([True, False, True, False, False]), k[:2]],
     "from the end": lambda x, k: x[-k, k],
     "a list of them": lambda x, k: x[[k[0], 4]],
-    "a list in a list": lambda x, k: x[[[k[0], 4], [1, k[2]]]],
+    "a list in a list": lambda x, k: x[[[k[0], 4], [1, k[2]]],],
     "written": lambda x, k: _written(lambda x: x * 1, lambda k: (k, k))(x, k),
     "written beside a number": lambda x, k: _written(lambda x: x * 1, lambda k: (0, k))(x, k),
     "written to a view": lambda x, k: _written(lambda x: (x * 1)[1:], lambda k: (k, k))(x, k),

@@ -22,6 +22,8 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "T of three dimensions": (lambda T: T.ones(2, 3, 4).T, "The use of `x.T` on tensors of dimension other than 2"),
     "cross without dim": (lambda T: T.cross(T.ones(3), T.ones(3)), "Using {}.cross without specifying the dim arg"),
     "meshgrid without indexing": (lambda T: T.meshgrid(T.ones(2), T.ones(3)), "{}.meshgrid: in an upcoming release"),
+    "a list for a tuple": (lambda T: T.ones(2, 2)[[[0, 1], [1, 0]]], "Using a non-tuple sequence for multidimensional "),
+    "a list for a tuple, written to": (lambda T: T.ones(2).__setitem__([None, 0], 1.0), "Using a non-tuple sequence "),
     "an array that is read-only": (lambda T: T.from_numpy(_frozen()), "The given NumPy array is not writable, "),
 }  # fmt: skip
 
@@ -44,7 +46,8 @@ def test_warnings(T: Any, name: str) -> None:
     [
         lambda T: T.tensor(np.ones(2)), lambda T: T.ones(2, 3).T, lambda T: T.cross(T.ones(3), T.ones(3), dim=0),
         lambda T: T.meshgrid(T.ones(2), T.ones(3), indexing="ij"), lambda T: T.tensor(_frozen()),
-        lambda T: T.from_numpy(np.ones(2)), lambda T: T.cartesian_prod(T.ones(2), T.ones(2)),
+        lambda T: T.from_numpy(np.ones(2)), lambda T: T.ones(2, 2)[[0, 1]], lambda T: T.ones(2, 2)[[[0, 1]],],
+        lambda T: T.cartesian_prod(T.ones(2), T.ones(2)),
     ],
 )  # fmt: skip
 def test_calls_without_warning(T: Any, call: Callable[[Any], Any]) -> None:

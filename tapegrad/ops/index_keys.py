@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import modes
+from tapegrad import errors, modes
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.table.index_values import TracedIndices, are_within, index_values, stretched
 from tapegrad.ops.table.op import xp
@@ -29,6 +29,7 @@ COPIES: Final = (ARRAY, *FLAGS)
 _ARRAYS: Final = (np.ndarray, TracedIndices)
 _SIMPLE: Final = frozenset({int, type(None), type(Ellipsis)})
 _BOUNDS: Final = frozenset({int, type(None)})
+_LONGEST_LIST: Final = 32  # of those that stand for tuples
 Key = tuple[Any, ...]
 
 
@@ -86,6 +87,28 @@ def plain_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Any, ...]:
         ) from None
     # Beside arrays, an int is an array without dimensions.
     return tuple([stretched(item, shape) if isinstance(item, (int, *_ARRAYS)) else item for item in plain])
+
+
+def items_of(key: Any) -> tuple[Any, ...]:
+    """Return the items of an index. As in PyTorch, a list in which lists or slices stand is a tuple, with a warning.
+
+    Tensors without dimensions count as integers: in PyTorch they make a tuple too, in NumPy integers do not.
+    """
+    if key.__class__ is tuple:
+        return key  # type: ignore[no-any-return]
+    if key.__class__ is not list or len(key) >= _LONGEST_LIST or not any(map(_makes_tuple, key)):
+        return (key,)
+    errors.warn(
+        "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed; use x[tuple(seq)] "
+        "instead of x[seq], or x[tapegrad.tensor(seq)] for an index of several dimensions."
+    )
+    return tuple(key)
+
+
+def _makes_tuple(item: Any) -> bool:
+    if isinstance(item, (np.ndarray, Tensor)):
+        return item.ndim > 0
+    return item is None or item is Ellipsis or isinstance(item, (list, tuple, slice, range, str))
 
 
 def simple_index(key: Any) -> tuple[Any, ...] | None:

@@ -8,7 +8,16 @@ import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY, gather_by_arrays_step, left_out_step
 from tapegrad.kernels.structural import gather_step, part_left_out_step
-from tapegrad.ops.index_keys import COPIES, Key, in_words_of_torch, index_arrays_of, key_of, numpy_index, plain_items
+from tapegrad.ops.index_keys import (
+    COPIES,
+    Key,
+    in_words_of_torch,
+    index_arrays_of,
+    items_of,
+    key_of,
+    numpy_index,
+    plain_items,
+)
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.recording.plan import Plan
@@ -94,7 +103,7 @@ def basic_part(array: np.ndarray, key: Key) -> np.ndarray | None:
 
 def encode(x: Tensor, key: Any) -> tuple[Key, tuple[np.ndarray, ...]]:
     """Return an index in hashable form, and its arrays."""
-    return key_of(plain_items(x, key if key.__class__ is tuple else (key,)))
+    return key_of(plain_items(x, items_of(key)))
 
 
 def chosen_shape(shape: tuple[int, ...], index_arrays: tuple[np.ndarray, ...], key: Key) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from tapegrad.ops.index_keys import (
     index_without_plan,
     key_of,
     numpy_index,
+    items_of,
     plain_items,
     simple_index,
 )
@@ -112,7 +113,7 @@ index_gather_op = Op(
     oracle=lambda x, key: x[key],
     samples=(
         Sample(((4,),), {"key": np.array([0, -1, 0])}),
-        Sample(((4, 3),), {"key": [[0, 1], [3, 0]]}),
+        Sample(((4, 3),), {"key": ([[0, 1], [3, 0]],)}),
         Sample(((4, 3),), {"key": (slice(None), [2, 0, 2])}),
         Sample(((4, 3),), {"key": (np.array([[0], [1]]), np.array([2, 2]))}),
         Sample(((2, 3, 4),), {"key": (Ellipsis, [1, 1], [0, 2], slice(None))}),
@@ -246,7 +247,7 @@ def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
         return found  # type: ignore[no-any-return]
     x = as_operand(input, "getitem", "input", 1)
     x._array()
-    items = key if key.__class__ is tuple else (key,)
+    items = items_of(key)
     try:
         part = _elements_of_constant(x, key) if is_seen else None
         if part is None and is_seen and _plans.is_crowded():
