@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.dtypes import TORCH_NAMES
+
 SECOND_BACKWARD: Final = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
     "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
@@ -21,7 +23,8 @@ LEAF_IN_PLACE: Final = (
     "Write under no_grad(), or to .data, or make a new tensor."
 )
 LEAF_VIEW_IN_PLACE: Final = f"a view of {LEAF_IN_PLACE}"
-ONLY_FLOATING: Final = "nly Tensors of floating point and complex dtype can require gradients"
+ONLY_FLOATING: Final = "Only Tensors of floating point and complex dtype"
+ONLY_REAL: Final = "only Tensors of floating point dtype"  # so `requires_grad_` says
 RESULT_FLAG: Final = (
     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph "
     "that doesn't require differentiation use var_no_grad = var.detach()."
@@ -256,15 +259,16 @@ def dim_out_of_range(call: str, ndim: int, dim: int) -> IndexError:
     )
 
 
-def assigned_grad(shape: Sequence[int], dtype: object, own_shape: Sequence[int], own_dtype: object) -> RuntimeError:
+def assigned_grad(shape: Sequence[int], dtype: Any, own_shape: Sequence[int], own_dtype: Any) -> RuntimeError:
     """Return the error of assigning a gradient that does not fit its tensor."""
     if shape != own_shape:
         return RuntimeError(
             f"attempting to assign a gradient of size '{list(shape)}' to a tensor of size '{list(own_shape)}'. "
             f"Please ensure that the gradient and the tensor are the same size"
         )
+    names = [TORCH_NAMES.get(own.name, own.name) for own in (dtype, own_dtype)]
     return RuntimeError(
-        f"attempting to assign a gradient with dtype '{dtype}' to a tensor with grad_dtype '{own_dtype}'. "
+        f"attempting to assign a gradient with dtype '{names[0].lower()}' to a tensor with grad_dtype '{names[1]}'. "
         f"Please ensure that the gradient and the tensor have the same dtype"
     )
 

@@ -212,12 +212,12 @@ class Tensor(TensorMethods):
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
-        self._require(wanted, "o")
+        self._require(wanted, f"o{errors.ONLY_FLOATING[1:]}")
 
-    def _require(self, wanted: bool, first_letter: str) -> None:
+    def _require(self, wanted: bool, who: str = errors.ONLY_FLOATING) -> None:
         if wanted and not self._layout.floating:
             raise RuntimeError(
-                f"{first_letter}{errors.ONLY_FLOATING}; convert this one of {self.dtype}, e.g. with .to('float64')."
+                f"{who} can require gradients; convert this one of {self.dtype}, e.g. with .to('float64')."
             )
         if not wanted and not self.is_leaf:
             raise RuntimeError(errors.RESULT_FLAG)
@@ -346,5 +346,5 @@ def _rebuilt(array: np.ndarray, requires_grad: bool, kind: type[Tensor] = Tensor
         array = array.astype(array.dtype.newbyteorder("="))
     result = kind.__new__(kind)
     result._data, result._layout, result._node, result._grad = array, layout_of(array), None, None
-    result._require(requires_grad, "O")
+    result._require(requires_grad)
     return result

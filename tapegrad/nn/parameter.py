@@ -41,7 +41,7 @@ class Parameter(Tensor):
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
         _share(self, data)
-        self._require(requires_grad, "O")
+        self._require(requires_grad)
 
     def _replace(self, convert: Callable[[Tensor], Tensor]) -> None:
         """Replace the data and the gradient by what a function makes of them; the dtype may change."""
@@ -51,7 +51,7 @@ class Parameter(Tensor):
         else:  # another leaf for graphs: they have the old dtype
             leaf, wanted = cast(Any, self._node), self.requires_grad
             self._data, self._layout, self._node = data._array(), data._layout, None
-            self._require(wanted, "O")
+            self._require(wanted)
             if wanted:
                 new = cast(Any, self._node)
                 new.hooks, new.post_hooks = leaf.hooks, leaf.post_hooks

@@ -18,7 +18,7 @@ from tapegrad.ops.table.structural import one_dim, operation
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 Shapes = Sequence[tuple[int, ...]]
 
@@ -100,6 +100,7 @@ def _check_cat(bound: Bound) -> None:
             "the list.",
         ),
         ErrorSample(lambda: xp.cat([np.ones(2), np.ones(())]), RuntimeError, "zero-dimensional tensor"),
+        ErrorSample(lambda: xp.cat(from_array(np.ones(2))), TypeError, "argument 'tensors' (position 1) must be tuple of Tensors"),
     ),
 )  # fmt: skip
 def cat(tensors: Sequence[Any], dim: int = 0) -> Bound:
@@ -133,6 +134,8 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Bound:
     """
     given = _operands("cat", tensors)
     if any(not tensor._layout.shape for tensor in given):
+        if isinstance(tensors, Tensor):
+            raise _no_sequence("cat", tensors)
         number = [tensor.ndim for tensor in given].index(0)
         raise RuntimeError(
             f"zero-dimensional tensor (at position {number}) cannot be concatenated; use stack(), or unsqueeze(0)"
@@ -191,6 +194,7 @@ def _check_stack(bound: Bound) -> None:
     ),
     errors=(
         ErrorSample(lambda: xp.stack([]), RuntimeError, "stack expects a non-empty TensorList"),
+        ErrorSample(lambda: xp.stack(3), TypeError, "stack(): argument 'tensors' (position 1) must be tuple of Tensors"),
         ErrorSample(
             lambda: xp.stack([np.ones(2), np.ones(3)]), RuntimeError,
             "stack expects each tensor to be equal size, but got [2] at entry 0 and [3] at entry 1",
@@ -230,8 +234,15 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Bound:
     return Bound(given, {"dim": one_dim("stack", given[0]._layout.ndim + 1, dim)})
 
 
+def _no_sequence(call: str, value: Any) -> TypeError:
+    kind = type(value).__name__
+    return TypeError(f"{call}(): argument 'tensors' (position 1) must be tuple of Tensors, not {kind}")
+
+
 def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
     given = []
+    if isinstance(tensors, str) or not hasattr(tensors, "__iter__"):
+        raise _no_sequence(call, tensors)
     if not modes.mode.value and tensors.__class__ in (list, tuple) and all(own.__class__ is Tensor for own in tensors):
         given, tensors = list(tensors), ()  # the rows of a batch, of which nothing has to be made
     for number, tensor in enumerate(tensors):

@@ -67,7 +67,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         If the dtype is neither floating nor complex, or if the tensor is not a leaf and `requires_grad` is False.
     """
     check_bool("requires_grad_", "requires_grad", requires_grad)
-    self._require(requires_grad, "o")
+    self._require(requires_grad, errors.ONLY_REAL)
     return self
 
 
@@ -89,7 +89,7 @@ def made(array: np.ndarray, requires_grad: bool = False, device: DeviceLike = No
     elif requires_grad is True and result._layout.floating:
         _compiled.leaf(result)
     elif requires_grad:
-        result._require(True, "O")
+        result._require(True)
     return result
 
 

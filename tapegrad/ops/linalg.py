@@ -95,7 +95,10 @@ _matmul = Op(
         ErrorSample(
             lambda: xp.matmul(np.ones((2, 3)), np.ones(2)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec"
         ),
-        ErrorSample(lambda: xp.matmul(2.0, np.ones(2)), RuntimeError, "need to be at least 1D, but they are 0D and 1D"),
+        ErrorSample(
+            lambda: xp.matmul(np.ones(()), np.ones(2)), RuntimeError, "need to be at least 1D, but they are 0D and 1D"
+        ),
+        ErrorSample(lambda: xp.matmul(2.0, np.ones(2)), TypeError, "unsupported operand type(s) for @: 'float' and 'T"),
         ErrorSample(
             lambda: xp.matmul(np.ones((2, 3, 4)), np.ones((2, 5, 4))), RuntimeError,
             "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [2, 5]",
@@ -161,6 +164,9 @@ def _bind(input: Any, other: Any) -> Any:
 
 def _check(x: Tensor, y: Tensor) -> None:
     """Raise PyTorch's errors unless two tensors can be multiplied."""
+    if x._layout.weak or y._layout.weak:
+        kinds = [repr(type(own._data).__name__) if own._layout.weak else "'Tensor'" for own in (x, y)]
+        raise TypeError(f"unsupported operand type(s) for @: {' and '.join(kinds)}; multiply by a number with *")
     if not x.ndim or not y.ndim:
         ranks = f"{x.ndim}D and {y.ndim}D; multiply by a number with *"
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {ranks}")
