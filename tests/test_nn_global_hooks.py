@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -163,3 +163,58 @@ def test_backward_hooks_where_no_input_wants_a_gradient(one: Any) -> None:
     with pytest.warns(UserWarning, match=warned), refused:
         line(one.ones(2)).sum().backward()
     handle.remove()
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def watched(one: Any, forward: Any, result: Any = None) -> tuple[Any, list[Any]]:
+    """A module whose backward hook notes the gradients that it gets."""
+
+    class Module(one.nn.Module):  # type: ignore[name-defined,misc]
+        def forward(self, *args: Any) -> Any:
+            return forward(*args)
+
+    def note(_: Any, *grads: Any) -> Any:
+        seen.append([[None if grad is None else grad.tolist() for grad in own] for own in grads])
+        return result and result(*grads)
+
+    module, seen = Module(), []
+    module.register_full_backward_hook(note)
+    return module, seen
+
+
+def test_backward_hooks_get_a_gradient_for_each_argument(one: Any) -> None:
+    module, seen = watched(one, lambda x, k, y: (x * k, y * 2, "name"), lambda own, _: (own[0] * 5, None, None))
+    x = one.ones(2, requires_grad=True)
+    module(x, 3, one.ones(3))[0].sum().backward()
+    assert seen == [[[[3, 3], None, [0, 0, 0]], [[1, 1], None, None]]]
+    assert x.grad.tolist() == [15, 15]
+
+
+def test_modules_with_backward_hooks_return_named_tuples(one: Any) -> None:
+    module, seen = watched(one, lambda x: Pair(x * 2, x * 3))
+    result = module(one.ones(1, requires_grad=True))
+    assert isinstance(result, Pair)
+    result.second.sum().backward()
+    assert seen[0][0] == [[3]]
+
+
+def test_backward_hooks_are_called_by_passes_through_the_outputs_only(one: Any) -> None:
+    module, seen = watched(one, lambda x: x**3)
+    x = one.ones(1, requires_grad=True)
+    (slope,) = one.autograd.grad(module(x).sum(), x, create_graph=True)
+    assert one.autograd.grad(slope.sum(), x)[0].tolist() == [6]
+    assert seen == [[[[3]], [[1]]]]
+
+
+def test_a_backward_hook_that_raises_leaves_nothing_for_the_next_pass(one: Any) -> None:
+    module, seen = watched(one, lambda x, y: (x * y, x + y), lambda *_: 1 / 0 if len(seen) == 1 else None)
+    x, y = one.ones(1, requires_grad=True), one.full((1,), 2.0).requires_grad_()
+    first, second = module(x, y)
+    with pytest.raises(ZeroDivisionError):
+        first.sum().backward(retain_graph=True)
+    second.sum().backward()
+    assert seen == [[[[2], [1]], [[1], None]], [[[1], [1]], [None, [1]]]]

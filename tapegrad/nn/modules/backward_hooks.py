@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from tapegrad import errors
 from tapegrad.ops.concat import cat
-from tapegrad.ops.fill import zeros_like
+from tapegrad.ops.fill import zeros, zeros_like
 from tapegrad.tensor import Tensor
 
 Grads = list[Tensor | None]
@@ -35,19 +35,19 @@ class BackwardHooks:
 
     def __init__(self, module: Any, before: Entries, after: Entries) -> None:
         self.module, self.before, self.after = module, before, after
-        self.outputs: Grads = []
-        self.inputs: Grads = []
-        self.places: list[int] = []  # of the inputs that have a gradient
+        self.outputs: Grads | None = None  # while a pass is between the outputs and the inputs
+        self.constants: list[tuple[Any, Any] | None] = []  # for each argument: of a tensor, its shape and dtype
+        self.places: list[int] = []  # of the arguments that have a gradient
 
     def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments, with tensors in their place that tell of their gradients."""
-        tensors = [arg for arg in args if isinstance(arg, Tensor)]
-        self.inputs = [None] * len(tensors)
-        self.places = [place for place, own in enumerate(tensors) if own.requires_grad]
-        for place, own in zip(self.places, _watched([tensors[at] for at in self.places], self.of_inputs), strict=True):
-            tensors[place] = own
-        found = iter(tensors)
-        return tuple(next(found) if isinstance(arg, Tensor) else arg for arg in args)
+        given = list(args)
+        self.places = [place for place, own in enumerate(args) if isinstance(own, Tensor) and own.requires_grad]
+        for place, own in zip(self.places, _watched([given[at] for at in self.places], self.of_inputs), strict=True):
+            given[place] = own
+        are_zeros = bool(self.places)  # as in PyTorch, where all tensors pass through one operation
+        self.constants = [(own.shape, own.dtype) if are_zeros and isinstance(own, Tensor) else None for own in args]
+        return tuple(given)
 
     def watch_outputs(self, result: Any) -> Any:
         """Return the result, with tensors in its place that tell of their gradients."""
@@ -61,41 +61,47 @@ class BackwardHooks:
         places = [place for place, own in enumerate(results) if isinstance(own, Tensor) and own.requires_grad]
 
         def of_outputs(grads: Grads) -> Grads:
-            self.outputs = [None] * len(results)
+            outputs: Grads = [None] * len(results)
             for place, grad in zip(places, grads, strict=True):
-                self.outputs[place] = grad
+                outputs[place] = grad
             for entry in self.before():
-                self.outputs = _replaced(self.outputs, entry.hook(self.module, tuple(self.outputs)), "output")
+                outputs = _replaced(outputs, entry.hook(self.module, tuple(outputs)), "pre hook", "output")
+            self.outputs = outputs
             if not self.places:
                 if self.after():
                     errors.warn(_FIRING)
                 self.of_inputs([])
-            return [self.outputs[place] for place in places]
+            return [outputs[place] for place in places]
 
         for place, own in zip(places, _watched([results[at] for at in places], of_outputs), strict=True):
             results[place] = own
-        return type(result)(results) if isinstance(result, tuple) else results[0]
+        if not isinstance(result, tuple):
+            return results[0]
+        return tuple(results) if type(result) is tuple else type(result)(*results)
 
     def of_inputs(self, grads: Grads) -> Grads:
         """Run the hooks, and return the gradients as they replace them."""
-        inputs: Grads = [None] * len(self.inputs)
+        if self.outputs is None:  # the pass did not come through the outputs: it is one of second derivatives
+            return grads
+        outputs, self.outputs = tuple(self.outputs), None
+        inputs: Grads = [None if own is None else zeros(own[0], dtype=own[1]) for own in self.constants]
         for place, grad in zip(self.places, grads, strict=True):
             inputs[place] = grad
         for entry in self.after():
-            result = entry.hook(self.module, tuple(inputs), tuple(self.outputs))
+            result = entry.hook(self.module, tuple(inputs), outputs)
             if not self.places and result is not None and (not isinstance(result, tuple) or {*result} != {None}):
                 raise RuntimeError(_NO_INPUT)
-            inputs = _replaced(inputs, result, "input")
+            inputs = _replaced(inputs, result, "hook", "input")
         return [inputs[place] for place in self.places]
 
 
-def _replaced(grads: Grads, result: Any, which: str) -> Grads:
+def _replaced(grads: Grads, result: Any, kind: str, which: str) -> Grads:
     if result is None:
         return grads
     several = list(result) if isinstance(result, tuple) else [result]
     if len(several) != len(grads):
         raise RuntimeError(
-            f"Backward hook returned an invalid number of grad_{which}, got {len(several)}, but expected {len(grads)}"
+            f"Backward {kind} returned an invalid number of grad_{which}, got {len(several)}, but expected {len(grads)}"
         )
     return several
 
@@ -114,8 +120,9 @@ def _watched(tensors: list[Tensor], hook: Callable[[Grads], Grads]) -> list[Tens
     grads: Grads = [None] * len(tensors)
 
     def of_whole(_: Tensor) -> Tensor:
-        found = hook(list(grads))
-        grads[:] = [None] * len(grads)
+        given = list(grads)
+        grads[:] = [None] * len(grads)  # first: the hook may raise
+        found = hook(given)
         known = [zeros_like(own) if grad is None else grad for own, grad in zip(parts, found, strict=True)]
         return cast(Tensor, cat([grad.reshape(-1) for grad in known]))
 
