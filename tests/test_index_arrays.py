@@ -168,8 +168,8 @@ WAYS = {
 
 
 LISTS: tuple[list[Any], ...] = (
-    [[0, 1], [1, 0]], [[0, 2]], [slice(1, 3), 0], [None, 0], [..., 1], [ROWS, ROWS[[1, 0]]], [(0, 1), [1, 1]], [range(2)],
-    [1, [0, 2]], [[True, False, True, False]],
+    [[0, 1], [1, 0]], [[0, 2]], [slice(1, 3), 0], [None, 0], [..., 1], [ROWS, ROWS[[1, 0]]], [(0, 1), [1, 1]],
+    [range(2)], [1, [0, 2]], [[True, False, True, False]],
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "T of three dimensions": (lambda T: T.ones(2, 3, 4).T, "The use of `x.T` on tensors of dimension other than 2"),
     "cross without dim": (lambda T: T.cross(T.ones(3), T.ones(3)), "Using {}.cross without specifying the dim arg"),
     "meshgrid without indexing": (lambda T: T.meshgrid(T.ones(2), T.ones(3)), "{}.meshgrid: in an upcoming release"),
-    "a list for a tuple": (lambda T: T.ones(2, 2)[[[0, 1], [1, 0]]], "Using a non-tuple sequence for multidimensional "),
+    "a list for a tuple": (lambda T: T.ones(2, 2)[[[0, 1], [1, 0]]], "Using a non-tuple sequence for "),
     "a list for a tuple, written to": (lambda T: T.ones(2).__setitem__([None, 0], 1.0), "Using a non-tuple sequence "),
     "an array that is read-only": (lambda T: T.from_numpy(_frozen()), "The given NumPy array is not writable, "),
 }  # fmt: skip

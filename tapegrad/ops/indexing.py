@@ -21,9 +21,9 @@ from tapegrad.ops.index_keys import (
     in_words_of_torch,
     index_arrays_of,
     index_without_plan,
+    items_of,
     key_of,
     numpy_index,
-    items_of,
     plain_items,
     simple_index,
 )
