@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.dtypes import TORCH_NAMES
-
 SECOND_BACKWARD: Final = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
     "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
@@ -259,16 +257,15 @@ def dim_out_of_range(call: str, ndim: int, dim: int) -> IndexError:
     )
 
 
-def assigned_grad(shape: Sequence[int], dtype: Any, own_shape: Sequence[int], own_dtype: Any) -> RuntimeError:
+def assigned_grad(shape: Sequence[int], dtype: str, own_shape: Sequence[int], own_dtype: str) -> RuntimeError:
     """Return the error of assigning a gradient that does not fit its tensor."""
     if shape != own_shape:
         return RuntimeError(
             f"attempting to assign a gradient of size '{list(shape)}' to a tensor of size '{list(own_shape)}'. "
             f"Please ensure that the gradient and the tensor are the same size"
         )
-    names = [TORCH_NAMES.get(own.name, own.name) for own in (dtype, own_dtype)]
     return RuntimeError(
-        f"attempting to assign a gradient with dtype '{names[0].lower()}' to a tensor with grad_dtype '{names[1]}'. "
+        f"attempting to assign a gradient with dtype '{dtype.lower()}' to a tensor with grad_dtype '{own_dtype}'. "
         f"Please ensure that the gradient and the tensor have the same dtype"
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad import errors, modes
-from tapegrad.dtypes import DTypeLike, default_dtype
+from tapegrad.dtypes import TORCH_NAMES, DTypeLike, default_dtype
 from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks, versions, views
 from tapegrad.tape.entries import Leaf, TapeNode, reshaped
@@ -216,9 +216,7 @@ class Tensor(TensorMethods):
 
     def _require(self, wanted: bool, who: str = errors.ONLY_FLOATING) -> None:
         if wanted and not self._layout.floating:
-            raise RuntimeError(
-                f"{who} can require gradients; convert this one of {self.dtype}, e.g. with .to('float64')."
-            )
+            raise RuntimeError(f"{who} can require gradients; convert this one of {self.dtype}, e.g. with .double()")
         if not wanted and not self.is_leaf:
             raise RuntimeError(errors.RESULT_FLAG)
         if wanted and self._node is None:
@@ -254,7 +252,8 @@ class Tensor(TensorMethods):
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value is not None and (value.shape != self.shape or value.dtype != self.dtype):
-            raise errors.assigned_grad(value.shape, value.dtype, self.shape, self.dtype)
+            names = [TORCH_NAMES.get(own.dtype.name, own.dtype.name) for own in (value, self)]
+            raise errors.assigned_grad(value.shape, names[0], self.shape, names[1])
         modes.tell("grad_replaced", self)
         self._grad = value
 

@@ -129,7 +129,7 @@ TENSORS = {
                               ("attempting to assign a gradient of size '[2]' to a tensor of size '[3]'. Please ensure "
                               "that the gradient and the tensor are the same size")),
     "grad of another dtype": (lambda w: setattr(w.x, "grad", w.ones(3, dtype=w.T.float32)), RuntimeError,
-                              "attempting to assign a gradient with dtype 'float' to a tensor with grad_dtype 'Double'"),
+                              "attempting to assign a gradient with dtype 'float' to a tensor with grad_dtype 'D..."),
     "grad no tensor": (lambda w: setattr(w.x, "grad", 1.0), TypeError,
                        "assigned grad expected to be a Tensor or None but got grad of type ...float"),
     "own grad": (lambda w: setattr(w.x, "grad", w.x), RuntimeError, "can't assign Variable as its own grad"),

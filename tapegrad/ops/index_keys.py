@@ -95,7 +95,7 @@ def items_of(key: Any) -> tuple[Any, ...]:
     Tensors without dimensions count as integers: in PyTorch they make a tuple too, in NumPy integers do not.
     """
     if key.__class__ is tuple:
-        return key  # type: ignore[no-any-return]
+        return key
     if key.__class__ is not list or len(key) >= _LONGEST_LIST or not any(map(_makes_tuple, key)):
         return (key,)
     errors.warn(

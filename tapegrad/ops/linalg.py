@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors
+from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.forward.products import product_forward, product_step
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.broadcasting import unsqueeze
@@ -20,10 +21,6 @@ from tapegrad.tape.layout import broadcast_shape
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
-
-
-# PyTorch's names of dtypes in messages.
-_NAMES = {"float32": "float", "float64": "double", "int64": "long", "int32": "int", "int16": "short"}
 
 
 def _as_matrices(x: Shape, y: Shape) -> tuple[Shape, Shape, Shape]:
@@ -95,9 +92,7 @@ _matmul = Op(
         ErrorSample(
             lambda: xp.matmul(np.ones((2, 3)), np.ones(2)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec"
         ),
-        ErrorSample(
-            lambda: xp.matmul(np.ones(()), np.ones(2)), RuntimeError, "need to be at least 1D, but they are 0D and 1D"
-        ),
+        ErrorSample(lambda: xp.matmul(np.ones(()), np.ones(2)), RuntimeError, "be at least 1D, but they are 0D and 1D"),
         ErrorSample(lambda: xp.matmul(2.0, np.ones(2)), TypeError, "unsupported operand type(s) for @: 'float' and 'T"),
         ErrorSample(
             lambda: xp.matmul(np.ones((2, 3, 4)), np.ones((2, 5, 4))), RuntimeError,
@@ -168,12 +163,11 @@ def _check(x: Tensor, y: Tensor) -> None:
         kinds = [repr(type(own._data).__name__) if own._layout.weak else "'Tensor'" for own in (x, y)]
         raise TypeError(f"unsupported operand type(s) for @: {' and '.join(kinds)}; multiply by a number with *")
     if not x.ndim or not y.ndim:
-        ranks = f"{x.ndim}D and {y.ndim}D; multiply by a number with *"
-        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {ranks}")
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {x.ndim}D and {y.ndim}D")
     if x.dtype != y.dtype:
         if x.ndim == y.ndim == 1:
             check_same("dot : expected both vectors to have same dtype, but found {} and {}", x.dtype, y.dtype)
-        names = [_NAMES.get(tensor.dtype.name, tensor.dtype.name) for tensor in (x, y)]
+        names = [TORCH_NAMES.get(own.dtype.name, own.dtype.name).lower() for own in (x, y)]
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}; a matrix product does not "
             f"promote: convert one, e.g. with .to({y.dtype.name!r}), or call set_default_dtype(tapegrad.float32) first"
