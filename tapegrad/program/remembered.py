@@ -160,9 +160,11 @@ def _token(program: Program) -> bytes:
 
 def _in_order(numbers: np.ndarray) -> np.ndarray:
     """Return numbers by where they first stand: those of values depend on what was traced before."""
-    firsts, places = np.zeros(numbers.max(initial=0) + 1, np.int64), np.arange(len(numbers))
+    places = np.arange(len(numbers))
+    firsts = np.zeros(numbers.max(initial=0) + 1, np.int64)
     firsts[numbers[::-1]] = places[::-1]  # the last one that is written stays
-    return firsts[numbers]
+    order: np.ndarray = firsts[numbers]
+    return order
 
 
 def _kind_token(program: Program, place: int) -> bytes:
