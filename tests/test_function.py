@@ -614,5 +614,6 @@ def test_backward_of_leaves_that_nobody_keeps(T):
         def backward(ctx, ct):
             raise ArithmeticError("called")
 
-    with pytest.raises(ArithmeticError, match="called"):
-        Told.apply(T.ones(3, requires_grad=True)).sum().backward()
+    for _ in range(3):  # recorded by Python, and by compiled code
+        with pytest.raises(ArithmeticError, match="called"):
+            Told.apply(T.ones(3, requires_grad=True)).sum().backward()

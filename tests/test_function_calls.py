@@ -66,6 +66,81 @@ def test_known_calls_need_no_python():
     assert seen == ["_recorded", "_run", "_run", "_run", "_recorded"]
 
 
+@pytest.mark.usefixtures("no_pass_modes")
+def test_outputs_parameters_and_none_are_saved_without_python():
+    class Exp(Function):
+        @staticmethod
+        def forward(ctx, x, bias):
+            out = x.exp()
+            ctx.save_for_backward(out, x, bias, out)
+            return out
+
+        @staticmethod
+        def backward(ctx, grad):
+            out, x, bias, again = ctx.saved_tensors
+            assert bias is None
+            assert out.grad_fn is again.grad_fn is not None
+            assert out.tolist() == again.tolist() == x.exp().tolist()
+            return grad * out, None
+
+    seen, x = served(Exp), tg.nn.Parameter(tg.tensor([0.0, 1.0]))
+    for _ in range(3):
+        x.grad = None
+        y = Exp.apply(x, None)
+        (slope,) = tg.autograd.grad(y.sum(), x, create_graph=True)
+        slope.sum().backward()
+        assert x.grad.tolist() == slope.tolist() == y.tolist()
+    assert seen == ["_recorded"]
+    node, y = weakref.ref(y), None
+    assert node() is None  # it is no part of a cycle
+    y = Exp.apply(x, None)
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+@pytest.mark.usefixtures("no_pass_modes")
+@pytest.mark.parametrize("used", [(0,), (1,), (0, 1)])
+def test_several_outputs_need_no_python(used, monkeypatch):
+    class Both(Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            out = x.exp()
+            ctx.save_for_backward(out, x)
+            ctx.k = k
+            return x * k, out
+
+        @staticmethod
+        def backward(ctx, first, second):
+            out, _ = ctx.saved_tensors
+            given.append((first.tolist(), second.tolist()))
+            assert out.grad_fn is outputs[0].grad_fn is outputs[1].grad_fn
+            return first * ctx.k + second * out, None
+
+    given, seen, x = [], served(Both), leaf(0.0, 1.0)
+    for _ in range(3):
+        outputs = Both.apply(x, 3.0)
+        loss = sum((number + 1.0) * outputs[number].sum() for number in used)
+        loss.backward(retain_graph=True)
+        wanted = 3.0 * (0 in used) + 2.0 * x.detach().exp() * (1 in used)
+        assert x.grad.tolist() == wanted.tolist()
+        x.grad = None
+        assert given.pop() == ([float(0 in used)] * 2, [2.0 * (1 in used)] * 2)
+        (slope,) = tg.autograd.grad(loss, x, create_graph=True)
+        assert slope.tolist() == wanted.tolist()
+        if 1 in used:
+            assert tg.autograd.grad(slope.sum(), x)[0].tolist() == (2.0 * x.exp()).tolist()
+        given.clear()
+    assert seen == ["_recorded"]
+    monkeypatch.setattr("tapegrad.autograd.function_rule._gradients", None)  # the rule in Python needs it
+    outputs = Both.apply(x, 3.0)
+    outputs[used[0]].sum().backward(retain_graph=True)
+    outputs[0].mul_(2)  # which is not saved
+    outputs[1].mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        outputs[1].sum().backward()
+
+
 @pytest.mark.parametrize("calls", [1, 3])
 def test_an_error_of_the_user_leaves_the_mode(calls):
     def refuse(_):

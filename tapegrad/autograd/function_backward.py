@@ -1,12 +1,12 @@
 """Compiled: the rule of a `Function`'s entry, which calls the user's backward where a sweep stops.
 
-It serves a `Function` with one output while the mode word is 0, and leaves all else to Python.
+It serves a `Function` all of whose outputs have gradients while the mode word is 0, and leaves all else to Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,8 +27,11 @@ from tapegrad.recording.native import C_INT, decref, incref, keep_forever, load,
 from tapegrad.recording.objects import LayoutObject, PlanObject, Runtime, TensorObject, new_tensor, plain_layout
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
-from tapegrad.runtime.structs import Array, Struct
+from tapegrad.runtime.structs import WORD, Array, Struct
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
+
+MOST_OUTPUTS: Final = 24
+GIVEN_BYTES: Final = WORD * (MOST_OUTPUTS + 1)
 
 
 class Rule(Struct):
@@ -66,14 +69,12 @@ def copy_of(runtime: Runtime, ct: TensorObject) -> TensorObject:
     return new_tensor(runtime, data, ct.layout, runtime.none)
 
 
-def call_unrecorded(names: Names, function: Object, context: Object, ct: Object) -> Object:
-    """Return what the user's backward returns, as a tuple; 0 if Python raised."""
-    runtime, values = names.runtime, Array[Object](stack(16))
-    values[0] = context
-    values[1] = ct
+def call_unrecorded(names: Names, function: Object, values: Array[Object], count: int) -> Object:
+    """Return what the user's backward returns of the context and cotangents, as a tuple; 0 if Python raised."""
+    runtime = names.runtime
     if pause(names) == 0:
         return Object(0)
-    result = Object(vectorcall(function, values, 2, 0))
+    result = Object(vectorcall(function, values, count, 0))
     resume(names)
     if result == 0 or result.type == runtime.tuple_type:
         return result
@@ -131,37 +132,57 @@ def backward_of(rule: Rule, kind: Object) -> Object:
     return result
 
 
-def run_backward(rule: Rule, function: Object, kind: Object, node: List, ct: TensorObject, wanted: Tuple) -> Object:
+def run_backward(
+    rule: Rule, function: Object, kind: Object, node: List, cts: Array[Object], count: int, wanted: Tuple
+) -> Object:
     """Call the user's backward, and return the cotangents of operands; 0 if Python raised."""
     names, plan = rule.names, PlanObject(node.items[PLAN_OBJECT])
-    attributes = node.items[FIRST_OPERAND + plan.layouts.length]
-    context, copy, result = context_of(names, kind, node, attributes), copy_of(names.runtime, ct), Object(0)
-    if context != 0 and copy != 0:
-        values = Tuple(call_unrecorded(names, function, context, Object(copy)))
+    given, n_given, result = Array[Object](stack(GIVEN_BYTES)), 0, Object(0)
+    given[0] = context_of(names, kind, node, attributes_of_call(node))
+    while given[n_given] != 0 and n_given < count:
+        given[n_given + 1] = Object(copy_of(names.runtime, TensorObject(cts[n_given])))
+        n_given += 1
+    if given[n_given] != 0:
+        values = Tuple(call_unrecorded(names, function, given, count + 1))
         if values != 0:
-            result = checked(rule, plan, values, wanted, context)
+            result = checked(rule, plan, values, wanted, given[0])
             decref(values)
-    if copy != 0:
-        decref(copy)
-    if context != 0:
-        decref(context)
+    else:
+        n_given -= 1
+    for number in range(n_given + 1):
+        decref(given[number])
     return result
+
+
+def attributes_of_call(node: List) -> Object:
+    """Return the attributes of the context of a call, which its node keeps."""
+    return node.items[FIRST_OPERAND + PlanObject(node.items[PLAN_OBJECT]).layouts.length]
+
+
+def count_cotangents(names: Names, node: List, ct: Object) -> int:
+    """Return how many cotangents backward gets, 0 if it gets more than these."""
+    runtime, kinds = names.runtime, Tuple(look_up(PlanObject(node.items[PLAN_OBJECT]).attrs, names.outputs))
+    if kinds.length == 1 and ct.type == runtime.tensor_type:
+        return 1
+    if ct.type != runtime.tuple_type or Tuple(ct).length != kinds.length or kinds.length > MOST_OUTPUTS:
+        return 0
+    return kinds.length if look_up(attributes_of_call(node), names.materialize) == 0 else 0
 
 
 def call_backward(self: NDArray, args: Array[Object], nargs: int) -> Object:
     """Call the rule of a `Function`'s entry: ``rule(ct, wanted, (node, is_recorded))``; 0 if Python raised."""
-    rule, ct, entry = Rule(self.data), TensorObject(args[0]), Tuple(args[2])
+    rule, entry = Rule(self.data), Tuple(args[2])
     runtime, node = rule.names.runtime, List(entry.items[0])
-    mode, attrs = runtime.mode.bits, PlanObject(node.items[PLAN_OBJECT]).attrs
-    is_one = Tuple(look_up(attrs, rule.names.outputs)).length == 1 and ct.type == runtime.tensor_type
-    if is_one == 0 or entry.items[1] == runtime.true or (mode != 0 and mode != WRITES_NOTED):
+    mode, count = runtime.mode.bits, count_cotangents(rule.names, node, args[0])
+    if count == 0 or entry.items[1] == runtime.true or (mode != 0 and mode != WRITES_NOTED):
         return Object(vectorcall(rule.otherwise, args, nargs, 0))
-    kind = Object(look_up(attrs, rule.names.node_class))
+    kind = Object(look_up(PlanObject(node.items[PLAN_OBJECT]).attrs, rule.names.node_class))
     function, result = backward_of(rule, kind), Object(0)
     if function == runtime.none:
         result = Object(vectorcall(rule.otherwise, args, nargs, 0))
     elif function != 0:
-        result = run_backward(rule, function, kind, node, ct, Tuple(args[1]))
+        cts = args if args[0].type == runtime.tensor_type else Tuple(args[0]).items
+        result = run_backward(rule, function, kind, node, cts, count, Tuple(args[1]))
     if function != 0:
         decref(function)
     return result

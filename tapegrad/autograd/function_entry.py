@@ -15,7 +15,7 @@ from tapegrad.kernels.rules import identity
 from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.gateway import constant, raw_data
 from tapegrad.ops.table.op import Op
-from tapegrad.ops.table.results import parts_of, plan_of_several, record_parts
+from tapegrad.ops.table.results import part_plan, parts_of, plan_of_several, record_parts
 from tapegrad.ops.table.rules import part_of
 from tapegrad.pass_modes import checks
 from tapegrad.recording.plan import Plan
@@ -155,12 +155,17 @@ def recorded(
             kinds.append(layout)
     if not differentiable:
         return without_history(tensors, out, dirty)
-    is_one = len(outputs) == 1 and not dirty
-    key = layouts, places, outputs[0]._layout if is_one else (*kinds, *differentiable.values())
+    results_of: Any = tuple(differentiable.values())  # as compiled code finds the plan
+    if len(outputs) == 1 and not dirty:
+        results_of = outputs[0]._layout
+    elif len(outputs) == 1 or len(outputs) != len(differentiable):
+        results_of = (*kinds, *results_of)
+    key = layouts, places, results_of
     plan = op.plans.get(key)
     if plan is None:
-        attrs = {"places": places, "outputs": tuple(kinds), "node_class": node_class}
+        attrs: dict[str, Any] = {"places": places, "outputs": tuple(kinds), "node_class": node_class}
         plan = _new_plan(op, layouts, attrs, differentiable)
+        attrs["parts"] = tuple([part_plan(plan, number, *part) for number, part in parts_of(plan).items()])
         op.plans.remember(key, plan)
     results = list(outputs)
     if len(differentiable) == 1:

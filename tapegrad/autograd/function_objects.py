@@ -10,10 +10,12 @@ import numpy as np
 
 from tapegrad.compiler.intrinsics import external, stack
 from tapegrad.modes import thread
+from tapegrad.ops.table.results import NO_DATA
 from tapegrad.recording.native import C_INT, decref, vectorcall
 from tapegrad.recording.objects import Runtime, with_runtime
 from tapegrad.runtime.objects import Object, Type
 from tapegrad.runtime.structs import Array, Struct
+from tapegrad.tape.entries import Leaf
 from tapegrad.tape.layout import Layout
 
 is_subclass: Final = external("PyType_IsSubtype", 2)
@@ -46,9 +48,14 @@ class Names(Struct):
     dirty: Object
     constant: Object
     saved_for_forward: Object
+    leaves: Object
+    materialize: Object
+    parts: Object
     thread: Object  # `tapegrad.modes.thread`
     new_instance: Object
     layout_type: Type
+    leaf_type: Type
+    no_data: Object
 
 
 @functools.cache
@@ -56,9 +63,10 @@ def names() -> np.ndarray:
     """Return the memory of the `Names`."""
     texts = (
         "forward", "backward", "setup_context", "jvp", "_forward_cls", "_node", "node_class", "outputs",
-        "needs_input_grad", "_saved", "_written", "enabled", "_dirty", "_constant", "_saved_for_forward",
+        "needs_input_grad", "_saved", "_written", "enabled", "_dirty", "_constant", "_saved_for_forward", "_leaves",
+        "_materialize", "parts",
     )  # fmt: skip
-    objects = *map(sys.intern, texts), thread, object.__new__, Layout
+    objects = *map(sys.intern, texts), thread, object.__new__, Layout, Leaf, NO_DATA
     return with_runtime("names of a Function", *objects)  # fields of `Names`
 
 

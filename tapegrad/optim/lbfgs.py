@@ -93,17 +93,13 @@ class LBFGS(Optimizer):
             ]
         )
 
-    def _move(self, t: Any, direction: np.ndarray) -> None:
-        """Add a multiple of a direction to the parameters."""
-        first = 0
-        for param, part in self._parts():
-            part += t * direction[first : first + part.size].reshape(part.shape)
+    def _move(self, t: Any, direction: np.ndarray, start: list[np.ndarray] | None = None) -> None:
+        """Move the parameters by a multiple of a direction, from where they are or from other values."""
+        way, first = t * direction, 0
+        for number, (param, part) in enumerate(self._parts()):
+            step = way[first : first + part.size].reshape(part.shape)
+            np.add(part if start is None else start[number], step, out=part)
             first += part.size
-            versions.note(param._array())
-
-    def _put_back(self, values: list[np.ndarray]) -> None:
-        for (param, part), value in zip(self._parts(), values, strict=True):
-            part[...] = value
             versions.note(param._array())
 
     # --- the step ---------------------------------------------------------------------------------------------------
@@ -156,7 +152,6 @@ class LBFGS(Optimizer):
                 found, tried = self._search(closure, t, Point(0, loss, grad, slope), direction, evaluations)
                 t, loss, grad = found.t, found.value, found.grad
                 history.t = t
-                self._move(t, direction)
                 is_flat = abs(grad).max() <= group["tolerance_grad"]
             else:
                 raise RuntimeError(f"only 'strong_wolfe' is supported, not {search!r}")
@@ -174,18 +169,19 @@ class LBFGS(Optimizer):
     def _search(
         self, closure: Callable[[], Any], t: Any, start: Point, direction: np.ndarray, evaluations: int
     ) -> tuple[Point, int]:
-        """Search along a direction; the parameters are where they were afterwards."""
+        """Search along a direction, and leave the parameters at the point that is found."""
         before = [part.copy() for _, part in self._parts()]
 
         def at(t: Any) -> Point:
-            self._move(t, direction)
+            self._move(t, direction, before)
             value, grad = _number(closure()), self._grads()
-            self._put_back(before)
             return Point(t, value, grad, grad.dot(direction))
 
         group = self.param_groups[0]
         most = group["max_eval"] - evaluations
-        return strong_wolfe(at, t, start, abs(direction).max(), group["tolerance_change"], most)
+        found, tried = strong_wolfe(at, t, start, abs(direction).max(), group["tolerance_change"], most)
+        self._move(found.t, direction, before)
+        return found, tried
 
 
 class _History:

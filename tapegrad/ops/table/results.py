@@ -95,14 +95,14 @@ def _pack_several(
 
 def record_parts(plan: Plan, out: Sequence[Any], operands: Sequence[Tensor], residuals: Sequence[Any]) -> list[Tensor]:
     """Record several results with the data `out`, and return the floating ones."""
-    whole = compiled.finish(plan, _NO_DATA, *operands, *residuals)
+    whole = compiled.finish(plan, NO_DATA, *operands, *residuals)
     return [
         compiled.finish(part_plan(plan, number, layout, offset), out[number], whole)
         for number, (layout, offset) in parts_of(plan).items()
     ]
 
 
-_NO_DATA: Final = np.empty(0)
+NO_DATA: Final = np.empty(0)
 
 
 def part_plan(plan: Plan, number: int, layout: Layout, offset: int) -> Plan:
