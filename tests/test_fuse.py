@@ -97,7 +97,7 @@ def value_and_gradient(
     return function, [np.array(operands[k]) for k in which]
 
 
-@pytest.mark.parametrize("name", mostly_full(sorted(op_table), 3))
+@pytest.mark.parametrize("name", mostly_full(sorted(op_table), 5))
 def test_samples(name: str, record_property: Callable[..., None]) -> None:
     """Each op's samples, with gradient, are fused or refused with a reason."""
     op = op_table[name]

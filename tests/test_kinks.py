@@ -15,6 +15,7 @@ from tapegrad.ops.table.op import Op, op_table
 from tests import checks
 from tests.cases import Case, numpy_key
 from tests.test_composites import on_torch as composite_on_torch
+from tests.tiers import mostly_full
 from tests.torch_programs import FUNCTIONS, WITHOUT_DERIVATIVE, function_on_torch, torch
 
 needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
@@ -533,7 +534,7 @@ def _on_torch(case: Case, operands: list[Any], wanted: tuple[int, ...], finite: 
 @pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.parametrize(
     "one",
-    [one for one in OTHERS if one.name not in NOT_ON_TORCH and "polynomial" not in one.name],
+    mostly_full([one for one in OTHERS if one.name not in NOT_ON_TORCH and "polynomial" not in one.name], 4),
     ids=lambda one: one.name,
 )
 def test_other_families(one: Op | Composite) -> None:

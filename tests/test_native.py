@@ -18,6 +18,7 @@ from tapegrad.program.native import Native, native, triangular
 from tapegrad.program.native import code as code_file
 from tapegrad.program.stopping import DONE, STOPPED
 from tapegrad.program.trace import trace
+from tests.tiers import mostly_full
 
 RNG = np.random.default_rng(3)
 linalg = tg.linalg
@@ -181,7 +182,7 @@ def test_triangles(upper: bool, left: bool, unitriangular: bool, columns: int, t
 
 
 @pytest.mark.parametrize("rows", [0, 256])  # up to which loops are used
-@pytest.mark.parametrize("n", [2, 4, 5, 31, 64, 75])
+@pytest.mark.parametrize("n", mostly_full([2, 4, 5, 31, 64, 75], 3))
 def test_triangles_of_any_size(n: int, rows: int, monkeypatch: Any) -> None:
     """Tiles of rows and columns end where they do; what is in the other triangle does not matter."""
     monkeypatch.setattr(triangular, "_LOOPS", rows)

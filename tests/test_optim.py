@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tests.tiers import mostly_full
 
 try:
     import torch
@@ -80,7 +81,9 @@ def _shown(options: dict[str, Any]) -> str:
 @needs_torch
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize(
-    ("name", "options"), _all_options(), ids=lambda value: value if isinstance(value, str) else _shown(value)
+    ("name", "options"),
+    mostly_full(_all_options(), 3),
+    ids=lambda value: value if isinstance(value, str) else _shown(value),
 )
 def test_ten_steps_as_torch(name: str, options: dict[str, Any], dtype: str) -> None:
     """Two groups, parameters without gradient in some steps, gradients of zero; then the state and how it is shown."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -389,3 +390,56 @@ def test_only_writes_to_what_was_saved_are_looked_at():
         other.view(-1)[:1].add_(1.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+FUSED = {
+    "add_": ("alpha", 1, lambda w, g, h, v: w + v * g),
+    "sub_": ("alpha", 1, lambda w, g, h, v: w - v * g),
+    "addcmul_": ("value", 2, lambda w, g, h, v: w + v * g * h),
+    "addcdiv_": ("value", 2, lambda w, g, h, v: w + v * g / h),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("count", [3, 3000])
+@pytest.mark.parametrize("way", ["parameter", "result"])
+def test_multiples_are_added_in_one_pass(name, count, way):
+    """As optimizers write it: ``w.add_(g, alpha=-lr)``."""
+    keyword, n, function = FUSED[name]
+    others = [tg.tensor(values(count, seed)) for seed in (1, 2)][:n]
+    w = tg.nn.Parameter(tg.tensor(values(count)))
+    arrays = [own.numpy() for own in (*others, *others)][:2]
+    expected = w.numpy(force=True).copy()
+    x = w.detach().requires_grad_()
+    for factor in (-0.25, 0.5, 2):
+        target = x.clone() if way == "result" else w
+        start = expected if way == "parameter" else x.numpy(force=True)
+        with tg.set_grad_enabled(way == "result"):
+            names = frames_of(partial(getattr(target, name), *others, **{keyword: factor}))
+            expected = function(start, *arrays, factor)
+            np.testing.assert_allclose(target.numpy(force=True), expected, rtol=1e-14, atol=1e-15)
+        if way == "result":
+            assert tg.autograd.grad(target.sum(), x)[0].tolist() == [1.0] * count
+    assert not {"_rebase", "in_place.<locals>.call", "times", "mul"} & names
+    if way == "parameter":
+        assert w._version == 3
+
+
+def test_multiples_have_the_names_the_gradients_and_the_errors_of_sums():
+    for name, slope in (("add", 0.3), ("sub", -0.3)):
+        x, y = tg.ones(2, requires_grad=True), tg.ones(2, requires_grad=True)
+        out = getattr(tg, name)(x, y, alpha=0.3)
+        assert out.grad_fn.name() == f"{name.title()}Backward0"
+        out.sum().backward()
+        assert (x.grad.tolist(), y.grad.tolist()) == ([1.0, 1.0], [slope, slope])
+    for _ in range(2):
+        with pytest.raises(TypeError, match="positional arguments"):
+            tg.ones(2).add_(tg.ones(2), -0.25, alpha=2.0)
+        with pytest.raises(TypeError, match="positional arguments"):
+            tg.ones(2).addcmul_(tg.ones(2), tg.ones(2), 0.5)
+        with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+            tg.ones(2, dtype="int64").add_(tg.ones(2, dtype="int64"), alpha=0.5)
+        with pytest.raises(RuntimeError, match="leaf Variable"):
+            x.add_(y, alpha=0.5)
+    assert tg.ones(2, dtype="float32").add_(tg.ones(2), alpha=2).tolist() == [3.0, 3.0]
+    assert tg.ones(2).addcmul_(tg.ones(2), tg.ones(2)).tolist() == [2.0, 2.0]

@@ -97,12 +97,14 @@ def test_second_derivatives() -> None:
     agree(thrifty(IMAGE, WEIGHTS), f(IMAGE, WEIGHTS))
 
 
+@pytest.mark.full
 def test_recorded_calls() -> None:
     inputs = [tg.tensor(own, requires_grad=True) for own in (IMAGE, WEIGHTS)]
     found = tg.autograd.grad(tg.compile(layers, memory=1000)(*inputs), inputs)
     agree(found, tg.autograd.grad(layers(*inputs), inputs))
 
 
+@pytest.mark.full
 def test_training_steps() -> None:
     def losses(memory: int | None, *, is_compiled: bool) -> tuple[list[float], Any]:
         tg.manual_seed(0)

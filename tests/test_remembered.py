@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import tapegrad as tg
 from tapegrad.program import Program, remembered, run
 from tapegrad.program.loops import cut
 from tests.program_cases import CASES, PROGRAM
+from tests.tiers import mostly_full
 
 RNG = np.random.default_rng(0)
 X, A = RNG.normal(size=40), RNG.normal(size=(12, 12))
@@ -215,7 +217,7 @@ def test_another_process_finds_it(tmp_path: Path) -> None:
     assert len(out[0]) > 800
 
 
-@pytest.mark.parametrize("case", [own for own in CASES if own.kind == PROGRAM], ids=lambda own: own.name)
+@pytest.mark.parametrize("case", mostly_full([own for own in CASES if own.kind == PROGRAM], 4), ids=attrgetter("name"))
 def test_users_programs(case: Any) -> None:
     """The digest of a program that is traced twice is the same, and its code gives the same bits."""
     first = tg.compile(lambda *own: case.function(*own))

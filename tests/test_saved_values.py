@@ -82,7 +82,7 @@ def _differences(op: Any) -> Iterator[str]:
                 yield f"sample {number}, {kind} {place}: raises here {found}, in PyTorch {wanted}"
 
 
-@pytest.mark.parametrize("op", mostly_full(SHARED, 4), ids=opinfo.title)
+@pytest.mark.parametrize("op", mostly_full(SHARED, 8), ids=opinfo.title)
 def test_writes_after_a_call(op: Any) -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

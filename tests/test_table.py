@@ -274,7 +274,9 @@ def extremes(op: Op, dtype: str) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 # Where a product overflows, their difference is nan, or, computed by one instruction, infinite.
-DIFFERENCES_OF_PRODUCTS = ("added_product", "affine", "bce_with_logits", "hinge", "poisson_nll")
+DIFFERENCES_OF_PRODUCTS = (
+    "added_multiple", "added_product", "affine", "bce_with_logits", "hinge", "less_multiple", "poisson_nll"
+)  # fmt: skip
 
 
 @each_row(ELEMENTWISE)

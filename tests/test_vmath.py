@@ -235,7 +235,7 @@ LARGEST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", mostly_full(REFERENCES, 3))
+@pytest.mark.parametrize("name", mostly_full(REFERENCES, 6))
 @in_both
 def test_precision(name: str, dtype: str) -> None:
     check(name, dtype, LARGEST[name][dtype == "float32"])

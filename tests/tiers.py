@@ -13,6 +13,6 @@ def mostly_full(values: Iterable[Any], quick: Container[Any] | int) -> list[Any]
     cases = []
     for place, value in enumerate(values):
         is_quick = place % quick == 0 if isinstance(quick, int) else value in quick
-        own = value if isinstance(value, tuple) else (value,)
+        own = value if value.__class__ is tuple else (value,)
         cases.append(pytest.param(*own, marks=() if is_quick else pytest.mark.full))
     return cases

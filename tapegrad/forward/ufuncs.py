@@ -141,7 +141,14 @@ def _compute(function: Callable[..., Any], dtype: str, nin: int) -> Callable[...
         for i in range(n):
             store(out, i, function(load(x, i), load(y, i), load(z, i)))
 
-    return {1: of_one, 2: of_two, 3: of_three}[nin]
+    def of_four(operands: int, results: int, n: int) -> None:
+        x, y = as_pointer(get(operands, 0), dtype), as_pointer(get(operands, 1), dtype)
+        z, w = as_pointer(get(operands, 2), dtype), as_pointer(get(operands, 3), dtype)
+        out = as_pointer(results, dtype)
+        for i in range(n):
+            store(out, i, function(load(x, i), load(y, i), load(z, i), load(w, i)))
+
+    return {1: of_one, 2: of_two, 3: of_three, 4: of_four}[nin]
 
 
 def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) -> Callable[..., int]:

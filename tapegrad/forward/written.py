@@ -42,6 +42,7 @@ from tapegrad.recording.objects import (
     with_runtime,
 )
 from tapegrad.recording.operands import CALL_BYTES, RAISED, Call, decref_all, hold_data, read_operands
+from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.recording.record import bucket_of
 from tapegrad.recording.writes import may_write, note
 from tapegrad.runtime.objects import (
@@ -75,9 +76,12 @@ class Writer(Struct):
     bool_dtype: Object
     copy_into: int  # the address of PyArray_CopyInto
     op: OpFields  # of the function, or 0
+    keyword: Object  # the name of an argument, with which calls are those of another op
+    keyword_op: OpFields
     # Of writes that are recorded: the op of the function, or 0; the name of that whose entries save their result, which
     # is copied before a write; and classes, of what shares no memory and of hooks.
     recorded_op: Object
+    recorded_keyword_op: Object
     quotient: Object  # its name
     string_type: Type
     hooks_type: Type
@@ -167,9 +171,11 @@ def write_at_once(words: Writer, fields: PlanFields, values: Array[Object], coun
     return 1
 
 
-def by_plan(words: Writer, args: Array[Object], nargs: int) -> int:
+def by_plan(words: Writer, op: OpFields, args: Array[Object], nargs: int) -> int:
     """Write what a known plan computes to the first argument; return 0 if there is none, and -1 if Python raised."""
-    op, runtime, target = words.op, words.runtime, TensorObject(args[0])
+    if op == 0 or nargs != op.n_operands:
+        return 0
+    runtime, target = words.runtime, TensorObject(args[0])
     call = Call(stack(CALL_BYTES))
     length, bucket = read_operands(runtime, op, call, args, 1), Bucket(0)
     if length > 0:
@@ -249,7 +255,8 @@ def write_recorded(words: Writer, args: Array[Object], nargs: int, names: Tuple)
     node, status = List(out.node), 0
     if out.type == runtime.tensor_type and node.type == runtime.list_type and out.layout == target.layout:
         plan = PlanObject(node.items[PLAN_OBJECT])
-        if plan.op == words.recorded_op and node.items[FIRST_OPERAND] == target.node and target.data == array:
+        is_known = plan.op == words.recorded_op or plan.op == words.recorded_keyword_op
+        if is_known and node.items[FIRST_OPERAND] == target.node and target.data == array:
             status = copy_saved(runtime, node, PlanFields(integer(plan.address)).arity, array)
     if status > 0:
         status = take(words, target, out.data, out.layout)
@@ -281,8 +288,10 @@ def write(self: NDArray, args: Array[Object], nargs: int, names: Tuple) -> Any:
     words = Writer(self.data)
     runtime, status = words.runtime, 0
     if nargs > 0 and may_write(runtime, args, nargs + (names.length if names != 0 else 0)) != 0:
-        if words.op != 0 and names == 0 and nargs == words.op.n_operands:
-            status = by_plan(words, args, nargs)
+        if names == 0:
+            status = by_plan(words, words.op, args, nargs)
+        elif names.length == 1 and names.items[0] == words.keyword:
+            status = by_plan(words, words.keyword_op, args, nargs + 1)
         if status == 0:
             out = TensorObject(vectorcall(words.function, args, nargs, names))
             if out != 0:
@@ -303,6 +312,10 @@ def write(self: NDArray, args: Array[Object], nargs: int, names: Tuple) -> Any:
     return vectorcall(words.fallback, args, nargs, names)
 
 
+def _words(plans: PlanCache | None) -> int:
+    return 0 if plans is None else plans.op_words().ctypes.data
+
+
 def writer(function: Callable[..., Any], fallback: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function that writes what another one computes to its first argument.
 
@@ -310,14 +323,16 @@ def writer(function: Callable[..., Any], fallback: Callable[..., Any]) -> Callab
     ----------
     function : callable
         Computes a tensor. If it has an attribute `plans`, its calls with operands alone are calls of that op. If it has
-        an attribute `op`, and that is elementwise, writes may be recorded.
+        an attribute `op`, and that is elementwise, writes may be recorded. If it has `with_keyword`, a name and an op,
+        its calls with one more argument by that name are calls of this op.
     fallback : callable
         Does the same as the result, for all arguments.
     """
-    plans, op = getattr(function, "plans", None), getattr(function, "op", None)
+    op, (keyword, other) = getattr(function, "op", None), getattr(function, "with_keyword", (None, None))
     words = with_runtime(
         "a method that writes", function, fallback, np.dtype(bool), numpy_function("_ARRAY_API", 50),
-        0 if plans is None else plans.op_words().ctypes.data, op if op is not None and op.is_elementwise else 0,
+        _words(getattr(function, "plans", None)), keyword, _words(other and other.plans),
+        op if op is not None and op.is_elementwise else 0, other or 0,
         sys.intern("div"), str, Hooks, BuiltinFunctionType, definition(run_loop), Into, ("out",),
         numpy_function("_UFUNC_API", 28), numpy_function("_UFUNC_API", 46),
     )  # fmt: skip

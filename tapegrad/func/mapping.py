@@ -18,7 +18,7 @@ from tapegrad.tensor import Tensor
 
 InDims = int | tuple[Any, ...]
 _FEW: Final = 8  # items, which a trace writes down one after the other
-_SOME: Final = 63  # items, for which no machine code is made
+_SOME: Final = 20  # items, for which no machine code is made
 _LATER: Final = 4096  # items of calls of this process: before, programs are not imported for them
 
 #: How many items calls outside of programs have had.

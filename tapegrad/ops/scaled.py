@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from tapegrad.ops.table.callers import into
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import elementwise
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.promotion import only_floats, promote
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor, from_array
@@ -23,6 +24,32 @@ from tapegrad.tensor import Tensor, from_array
 ADD: Final[Op] = arithmetic.add.op  # type: ignore[attr-defined]
 SUB: Final[Op] = arithmetic.sub.op  # type: ignore[attr-defined]
 _add, _sub = ADD.plans, SUB.plans
+
+
+def are_alike(tensors: tuple[Any, ...], factor: Any) -> bool:
+    """Whether these are tensors of one floating dtype, none of them traced, and the factor is a number of Python."""
+    if factor.__class__ not in (int, float):
+        return False
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor) or tensor.is_traced or tensor._layout.weak:
+            return False
+    dtype = tensors[0]._layout.dtype
+    return dtype.kind == "f" and all(tensor._layout.dtype is dtype for tensor in tensors)
+
+
+def _with_multiple(name: str, node_name: str, sign: int, doc: str) -> Callable[..., Tensor]:
+    """Make the op that adds or subtracts a multiple in one pass."""
+    return elementwise(
+        name, ("x", "y", "factor"), None,
+        (lambda ct: ct, lambda ct, factor: ct * (sign * factor), NOT_DIFFERENTIABLE),
+        fx=lambda x, y, factor: x + sign * factor * y, oracle=lambda x, y, factor: x + sign * factor * y,
+        samples=[Sample((*own, ()), values=(None, None, 0.3)) for own in (((3,), (3,)), ((2, 3), (3,)), ((), (3,)))],
+        node_name=node_name, real_only=True, doc=doc,
+    )  # fmt: skip
+
+
+_added_multiple = _with_multiple("added_multiple", "AddBackward0", 1, "Add a multiple.")
+_less_multiple = _with_multiple("less_multiple", "SubBackward0", -1, "Subtract a multiple.")
 
 
 def times(op: Op, factor: Any, *operands: Any) -> Tensor:
@@ -47,7 +74,7 @@ def times(op: Op, factor: Any, *operands: Any) -> Tensor:
     return result
 
 
-@public(method=True, common=docs.BINARY, of=arithmetic.add, is_op=True)
+@public(method=True, common=docs.BINARY, of=arithmetic.add, is_op=True, with_keyword=("alpha", _added_multiple))
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """Add `other`, times a factor.
 
@@ -68,12 +95,15 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     >>> tg.add(tg.tensor([1.0, 2.0]), 0.5, alpha=2)
     tensor([2., 3.])
     """
+    if alpha != 1 and out is None and are_alike((input, other), alpha):
+        return _added_multiple(input, other, alpha)
     last = other if alpha == 1 else times(ADD, alpha, input, other)
     result: Tensor = _add.call(input, last) if out is None else into(out, "add", _add.call, (input, last))
     return result
 
 
-@public(aliases=("subtract",), method=True, common=docs.BINARY, of=arithmetic.sub, is_op=True)
+@public(aliases=("subtract",), method=True, common=docs.BINARY, of=arithmetic.sub, is_op=True,
+        with_keyword=("alpha", _less_multiple))  # fmt: skip
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """Subtract `other`, times a factor.
 
@@ -94,6 +124,8 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     >>> tg.sub(tg.tensor([1.0, 2.0]), 0.5, alpha=2)
     tensor([0., 1.])
     """
+    if alpha != 1 and out is None and are_alike((input, other), alpha):
+        return _less_multiple(input, other, alpha)
     last = other if alpha == 1 else times(SUB, alpha, input, other)
     result: Tensor = _sub.call(input, last) if out is None else into(out, "sub", _sub.call, (input, last))
     return result

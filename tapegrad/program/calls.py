@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import modes
+from tapegrad import dtypes, modes
 from tapegrad.ops.table.gateway import constant, raw_data
 from tapegrad.program.exact import Exact
+from tapegrad.program.lists import entry_of
 from tapegrad.program.numbers import Numbers
 from tapegrad.program.program import Entry
 from tapegrad.program.traced import Traced, set_data
@@ -23,14 +24,13 @@ from tapegrad.program.traced_calls import writer
 from tapegrad.recording.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
+from tapegrad.runtime import state
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
 FEW: Final = 200  # operations, which take no longer than to load what serves them
 _new: Final = object.__new__
-#: An entry from a tuple of its fields, in a third of the time.
-entry_of: Final[Callable[[Any], Entry]] = functools.partial(tuple.__new__, Entry)
 _finish: Final[Callable[..., Tensor]] = compiled.finish
 _PLAIN: Final = (int, float, bool, str, type(None), type(Ellipsis))
 
@@ -65,6 +65,12 @@ def kind_of(plan: Plan, out: Any, converted: tuple[int, ...] = (), is_view: bool
     return Kind(plan, contiguous_layout(layout.shape, layout.dtype), shown, converted, is_view)
 
 
+#: By what calls are told apart: kinds of calls of all traces, as those of operations have plans that stay.
+_kinds: Final[dict[Any, Kind]] = {}
+_MOST_KINDS: Final = 1 << 13
+state.register("program.calls: kinds of calls", lambda: len(_kinds), _kinds.clear)
+dtypes.on_change.append(_kinds.clear)
+
 #: What Python has for its numbers.
 _ARITHMETIC: Final = frozenset(("add", "sub", "mul", "div", "pow", "neg", "abs", "floor_divide", "remainder"))
 
@@ -92,7 +98,6 @@ class Calls(Numbers):
         self.script: list[Any] | None = None
         self.has_writes = False
         self._results: dict[Any, Any] = {}  # by operation and operands: what is computed twice stands once
-        self._kinds: dict[Any, Kind] = {}
         self._number_tensors: dict[int, Tensor] = {}  # of Python numbers
         self._last: tuple[Any, Any, Any] = None, None, None  # a bound call, the kind that it has, and its result
         self._count = 0  # of calls of operations
@@ -124,7 +129,7 @@ class Calls(Numbers):
         # No cycle: the trace holds what compiled code calls.
         self._note_view = functools.partial(type(self).note_view, weakref.proxy(self))
         serves: Callable[..., Any] = writer(
-            self._kinds, self._codes, self._python_numbers, self._results, self._by_identity, self.layouts, self.values,
+            _kinds, self._codes, self._python_numbers, self._results, self._by_identity, self.layouts, self.values,
             self.entries, self._held, self._note_view,
         )  # fmt: skip
         return serves
@@ -165,7 +170,7 @@ class Calls(Numbers):
                 return call(*args, **kwargs)
             key += more
         whole = tuple(key)
-        known = self._kinds.get(whole)
+        known = _kinds.get(whole)
         if known is None:
             return self._learn(whole, operands, call, args, kwargs)
         for place in known.converted:
@@ -271,7 +276,9 @@ class Calls(Numbers):
         if made is result and (self._count, self.looks) == before:
             converted = _converted(operands, bound.operands)
             if converted is not None:
-                self._kinds[key] = kind._replace(converted=converted)
+                if len(_kinds) >= _MOST_KINDS:
+                    _kinds.clear()
+                _kinds[key] = kind._replace(converted=converted) if converted else kind
         return result
 
     def renew_all(self, values: Iterable[Any]) -> None:
@@ -285,10 +292,6 @@ class Calls(Numbers):
     def forget_last(self) -> None:
         """Forget the last call."""
         self._last = None, None, None
-
-    def forget_kinds(self) -> None:
-        """Forget kinds of calls: the default dtype has changed."""
-        self._kinds.clear()
 
 
 def _converted(operands: Sequence[Any], bound: Sequence[Tensor]) -> tuple[int, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -49,6 +50,10 @@ class Entry(NamedTuple):
     index_arrays: tuple[int, ...]
     results: tuple[int, ...]
     records: bool = False
+
+
+#: An entry from a tuple of its fields, in a third of the time.
+entry_of: Final[Callable[[Any], Entry]] = functools.partial(tuple.__new__, Entry)
 
 
 #: `Tensor.detach` as an operation of programs.
@@ -136,11 +141,11 @@ class Listed:
         to = {number: place for place, number in enumerate(kept)}
 
         def moved(numbers: Sequence[int]) -> tuple[int, ...]:
-            return tuple([to[number] for number in numbers])
+            return tuple([to[number] for number in numbers]) if numbers else ()
 
         entries = [
-            own._replace(operands=moved(own.operands), index_arrays=moved(own.index_arrays), results=moved(own.results))
-            for own in self.entries
+            entry_of((op, moved(operands), attrs, moved(index_arrays), moved(results), records))
+            for op, operands, attrs, index_arrays, results, records in self.entries
         ]
         return self.__class__(
             [self.layouts[number] for number in kept],

@@ -63,17 +63,14 @@ def mapped(function: Callable[..., Any], call: Callable[..., Any], operands: Seq
         each item take less time.
     """
     try:
-        tree, ways = _ways(function, call, operands, in_program)
+        tree, batch, captured = _batch_of(function, call, operands, in_program)
     except (TracingError, _Unlike):
         return None
-    programs, captured = batched.unified(ways)
-    has_guards = any(program.guards for program in programs)
-    n_results = len(programs[0].outputs)
-    if not n_results or not has_rule([*operands, *captured], n_results + has_guards):
+    n_results = len(batch.program.outputs)
+    if n_results == batch.flags or not has_rule([*operands, *captured], n_results):
         return None
-    batch = _batch(programs, operands, captured, has_guards)
     results = apply_batch(batch, [*operands, *captured])
-    if has_guards and not results.pop().all():
+    if batch.flags and not results.pop().all():
         return None
     values = iter(results)
     return rebuild(tree, [next(values) if isinstance(leaf, _VALUES) else leaf for leaf in flatten(tree)])
@@ -97,19 +94,20 @@ def _batch(programs: Sequence[Program], operands: Sequence[Any], captured: Seque
     return batch_of([with_flag(own) for own in programs] if has_guards else programs, flags, has_guards)
 
 
-def _ways(
+def _batch_of(
     function: Callable[..., Any], call: Callable[..., Any], operands: Sequence[Tensor], in_program: bool
-) -> tuple[Any, list[tuple[Program, list[Tensor]]]]:
-    """Return what the function returns for an item, and the ways that items take."""
+) -> tuple[Any, Batch, list[Tensor]]:
+    """Return what the function returns for an item, the batch of the ways that items take, and what it captured."""
     is_recorded = modes.is_grad_enabled()
     wanted = [own.requires_grad and is_recorded for own in operands]
     arrays: list[Any] = [np.asarray(raw_data(own)) for own in operands]
     first, example = _trace(call, [own[0] for own in arrays], wanted, in_program), 0
-    ways = [first]
-    if not in_program and not _is_worth(_batch([first[1]], operands, first[2], bool(first[1].guards)), len(arrays[0])):
+    ways, (tree, program, captured) = [first], first
+    batch = _batch([program], operands, captured, bool(program.guards))
+    if not in_program and not _is_worth(batch, len(arrays[0])):
         raise _Unlike
-    if not first[1].guards:
-        return first[0], [first[1:]]
+    if not program.guards:
+        return tree, batch, captured
     known, key = _examples_of(function, arrays)
     examples = known.setdefault(key, [])
     if examples is None:
@@ -119,10 +117,9 @@ def _ways(
     while True:
         programs, captured = batched.unified([own[1:] for own in ways])
         asked = [own.with_outputs(()) for own in programs]
-        batch = _batch(asked, operands, captured, True)
-        flags = _flags(batch, operands, captured, examples)
+        flags = _flags(_batch(asked, operands, captured, True), operands, captured, examples)
         if flags.all():
-            return first[0], [own[1:] for own in ways]
+            return tree, _batch(programs, operands, captured, True), captured
         before, example = example, int(np.argmin(flags))
         if len(ways) == MOST_WAYS:
             known[key] = None

@@ -146,13 +146,25 @@ def _token(program: Program) -> bytes:
     for part in known:
         digest.update(part)
     digest.update(numbers[codes].tobytes() if examples else b"")
-    digest.update(columns.counts.tobytes() + columns.numbers.tobytes())
-    for number, value in program.constants.items():
+    digest.update(columns.counts.tobytes())
+    for value in program.constants.values():
         data = np.asarray(value)
-        digest.update(f"{number}{value.__class__.__name__}{data.dtype.str}{data.shape}".encode() + data.tobytes())
+        digest.update(f"{value.__class__.__name__}{data.dtype.str}{data.shape}".encode() + data.tobytes())
     digest.update(_layouts(program, program.inputs).encode())
-    digest.update(repr((program.inputs, program.outputs, [own.value for own in program.guards])).encode())
+    counts = len(program.inputs), len(program.constants), len(program.outputs), len(program.guards)
+    others = [*program.inputs, *program.constants, *program.outputs, *[own.value for own in program.guards]]
+    order = _in_order(np.concatenate([np.array(others, np.int64), columns.numbers]))
+    digest.update(repr(counts).encode() + order.tobytes())
     return digest.digest()
+
+
+def _in_order(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers by where they first stand: those of values depend on what was traced before."""
+    places = np.arange(len(numbers))
+    firsts = np.zeros(numbers.max(initial=0) + 1, np.int64)
+    firsts[numbers[::-1]] = places[::-1]  # the last one that is written stays
+    order: np.ndarray = firsts[numbers]
+    return order
 
 
 def _kind_token(program: Program, place: int) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import dtypes
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import xp
@@ -19,8 +20,10 @@ from tapegrad.ops.table.results import is_part
 from tapegrad.ops.table.rules import cotangents
 from tapegrad.program.calls import Calls, Kind
 from tapegrad.program.numbers import array_of
+from tapegrad.program.short_walk import ShortWalk
 from tapegrad.program.walk import Walk
 from tapegrad.recording.plan import Plan
+from tapegrad.runtime import state
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.sweep.found_entries import FoundEntries
 from tapegrad.sweep.sweep import Sweep
@@ -45,17 +48,27 @@ class Script(NamedTuple):
 
     Attributes
     ----------
-    constants : list of int
-        Their numbers.
+    constants : list
+        Their numbers in one trace; in a script of all traces, their values and layouts.
     steps : list of (Kind, list of int)
         Each operation, and the places of its operands among the values.
     results : list of (int, Layout)
         Of each result: its place among the values, and its layout.
     """
 
-    constants: list[int]
+    constants: list[Any]
     steps: list[tuple[Any, list[int]]]
     results: list[tuple[int, Layout]]
+
+
+#: Scripts of all traces, by what `Scripts` finds them by.
+_scripts: Final[dict[Any, Script]] = {}
+_MOST_SCRIPTS: Final = 1 << 12
+_SMALL: Final = 1 << 10  # elements of a constant that is kept
+state.register("program.scripts: scripts of rules", lambda: len(_scripts), _scripts.clear)
+dtypes.on_change.append(_scripts.clear)
+
+FEW: Final = 100  # entries, which Python visits in less time than compiled code takes to know their rules
 
 
 class Scripts(Calls):
@@ -65,13 +78,23 @@ class Scripts(Calls):
         super().__init__()
         self._places: dict[Plan, tuple[list[int], list[int]] | None] = {}
         self._scripts: dict[Any, Script | None] = {}
-        self._walk = Walk()
+        self._told: set[Any] = set()  # of which scripts, and of which plans' residuals, compiled code knows
         self._layouts_of_codes: list[Layout] = []
+        self._walk: Walk | ShortWalk = ShortWalk()
+
+    @functools.cached_property
+    def _compiled_walk(self) -> Walk:
+        return Walk()
 
     def walk(self, sweep: Sweep, cts: list[Any]) -> None:
         """Visit the entries that a sweep has found; see `tapegrad.sweep.recorded.run_recorded`."""
-        with self._walk.of(sweep):
-            self._visit_all(FoundEntries(sweep), cts)
+        found, before = FoundEntries(sweep), self._walk
+        self._walk = ShortWalk(found.order) if len(found.order) < FEW else self._compiled_walk
+        try:
+            with self._walk.of(sweep):
+                self._visit_all(found, cts)
+        finally:
+            self._walk = before
 
     def _visit_all(self, found: FoundEntries, cts: list[Any]) -> None:
         walk, count = self._walk, len(found.order)
@@ -132,13 +155,11 @@ class Scripts(Calls):
         if given is not None:
             before = value_of(given)
             kinds = (xp.add, before.layout, value.layout)
-            if kinds not in self._scripts:
-                numbers = [self._stand_in(array_of(own.layout)) for own in (before, value)]
-                one, two = self.constant_of(numbers[0], before.layout), self.constant_of(numbers[1], value.layout)
-                self._scripts[kinds] = self._learned(numbers, lambda: [xp.add(one, two)])
-                self._walk.know_sum(before.layout, value.layout, self._coded(self._scripts[kinds]))
-            script = self._scripts[kinds]
+            script = self._script(kinds, lambda: self._script_of_sum(before.layout, value.layout))
             assert script is not None
+            if isinstance(self._walk, Walk) and kinds not in self._told:
+                self._told.add(kinds)
+                self._walk.know_sum(before.layout, value.layout, self._coded(script))
             (value,) = self._write_script(script, [before.number, value.number])
         self._walk.give(entry_id, *value)
 
@@ -146,6 +167,8 @@ class Scripts(Calls):
         """Find out where the residuals of a plan stand."""
         if plan not in self._places:
             self._places[plan] = _residuals(plan)
+        if isinstance(self._walk, Walk) and plan not in self._told:
+            self._told.add(plan)
             self._walk.know_plan(plan, self._places[plan])
 
     def _coded(self, script: Script | None) -> Script | None:
@@ -155,7 +178,7 @@ class Scripts(Calls):
         steps = []
         for kind, sources in script.steps:
             if kind.plan not in self._codes:
-                self._codes[kind.plan] = self._walk.know_operation(kind.plan)
+                self._codes[kind.plan] = self._compiled_walk.know_operation(kind.plan)
                 self._layouts_of_codes.append(kind.layout)
             steps.append((self._codes[kind.plan], sources))
         return script._replace(steps=steps)
@@ -164,14 +187,14 @@ class Scripts(Calls):
         """Return the result of an operation that stands in the list already; None if it does not."""
         number: int | None = self._results.get((plan, numbers))
         code = self._codes.get(plan) if number is None else None
-        return number if code is None else self._walk.find(code, numbers)
+        return number if code is None else self._compiled_walk.find(code, numbers)
 
     def add(self, kind: Kind, numbers: tuple[int, ...]) -> int:
         """Write down an operation that stands nowhere yet, and return the number of its result."""
         number = super().add(kind, numbers)
         code = self._codes.get(kind.plan)
         if code is not None:
-            self._walk.note(code, numbers, number)
+            self._compiled_walk.note(code, numbers, number)
         return number
 
     def _take_written(self) -> None:
@@ -194,11 +217,11 @@ class Scripts(Calls):
         key: Any = plan, wanted, ct.layout
         if numbers:
             key += tuple([repr(node[place]) for place in numbers])
-        if key not in self._scripts:
-            self._scripts[key] = self._script_of(node, wanted, ct.layout, arrays)
+        script = self._script(key, lambda: self._script_of(node, wanted, ct.layout, arrays))
+        if isinstance(self._walk, Walk) and key not in self._told:
+            self._told.add(key)
             weak = [node[place] for place in numbers]
-            self._walk.know_rules(plan, wanted, ct.layout, weak, self._coded(self._scripts[key]))
-        script = self._scripts[key]
+            self._walk.know_rules(plan, wanted, ct.layout, weak, self._coded(script))
         found = [self._by_identity.get(id(node[place])) for place in arrays]
         if script is None or None in found:
             return None
@@ -211,6 +234,31 @@ class Scripts(Calls):
             number = self.known_result(kind.plan, operands)
             found.append(self.add(kind, operands) if number is None else number)
         return [value_of((found[place], layout)) for place, layout in script.results]
+
+    def _script(self, key: Any, make: Callable[[], Script | None]) -> Script | None:
+        """Return a script with numbers of this trace: a known one, or a new one, which is kept for other traces."""
+        if key in self._scripts:
+            return self._scripts[key]
+        shared = _scripts.get(key)
+        if shared is None:
+            script = make()
+            constants = [(self.constants[own], self.layouts[own]) for own in script.constants] if script else []
+            if script is not None and all(layout.size <= _SMALL for _, layout in constants):
+                if len(_scripts) >= _MOST_SCRIPTS:
+                    _scripts.clear()
+                _scripts[key] = script._replace(constants=constants)
+        else:
+            known = shared.constants
+            numbers = [self.python_number(*own) if own[1].weak else self.new_constant(own[0]) for own in known]
+            script = shared._replace(constants=numbers)
+        self._scripts[key] = script
+        return script
+
+    def _script_of_sum(self, one: Layout, two: Layout) -> Script | None:
+        """Return the operation that adds cotangents of two layouts."""
+        numbers = [self._stand_in(array_of(own)) for own in (one, two)]
+        terms = [self.constant_of(number, own) for number, own in zip(numbers, (one, two), strict=True)]
+        return self._learned(numbers, lambda: [xp.add(*terms)])
 
     def _script_of(self, node: TapeNode, wanted: Sequence[int], layout: Layout, arrays: Sequence[int]) -> Script | None:
         """Return the operations of rules, which are called with values that stand for others."""

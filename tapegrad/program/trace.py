@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import dtypes, modes, pass_modes
+from tapegrad import modes, pass_modes
 from tapegrad.errors import on_failure
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
@@ -323,7 +323,6 @@ def trace(
             inputs[-1].requires_grad_()
     tracer.of_python = {numbers[place] for place in of_python}
     tracer.has_integers = any(arrays[place].dtype == np.int64 for place in of_python)
-    dtypes.on_change.append(tracer.forget_kinds)
     failures: list[bool] = []
     on_failure.append(fail := lambda: failures.append(True))
     try:
@@ -341,7 +340,6 @@ def trace(
             tracked = tuple([node is not None for node in nodes])
             del nodes
     finally:
-        dtypes.on_change.remove(tracer.forget_kinds)
         on_failure.remove(fail)
         tracer.restore()
     program = tracer.program([*numbers, *taken], [*results, *changed])

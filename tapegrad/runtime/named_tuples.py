@@ -65,10 +65,10 @@ else:
 
         def _replace(self, **named):
             """Return a tuple with some values replaced."""
-            unknown = sorted(named.keys() - set(self._fields))
-            if unknown:
-                raise ValueError(f"{type(self).__name__} has no fields {unknown}")
-            return _new(type(self), [named.get(*pair) for pair in zip(self._fields, self, strict=True)])
+            replaced = _new(type(self), map(named.pop, self._fields, self))
+            if named:
+                raise ValueError(f"{type(self).__name__} has no fields {sorted(named)}")
+            return replaced
 
         def _asdict(self):
             """Return the values by the names of their fields."""

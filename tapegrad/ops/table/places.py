@@ -210,7 +210,7 @@ PLACES: dict[str, dict[str, str]] = {
         "resampling": "resampled",
         "rounding": "ceil floor floor_divide fmod frac remainder round trunc trunc_divide",
         "sampling": "neighbours",
-        "scaled": "lerp",
+        "scaled": "added_multiple lerp less_multiple",
         "scans": "cummax cummin cumprod logcumsumexp recurrence",
         "scatter": "scatter scatter_add scatter_reduce",
         "score_rows": "class_loss class_nll",

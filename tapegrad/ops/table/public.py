@@ -174,6 +174,7 @@ def public(
     common: Common = RESULT,
     of: Callable[..., Any] | Op | None = None,
     is_op: bool = False,
+    with_keyword: tuple[str, Any] | None = None,
 ) -> Callable[[F], F]:
     """Make the decorated function public; it is returned as it is, for our own files.
 
@@ -188,6 +189,8 @@ def public(
         own.
     is_op : bool
         Whether a call with the operands of `of` alone is a call of that op, so that its plans serve the function.
+    with_keyword : tuple of str and callable, optional
+        A name, and the function of an op: of this op are calls with one more argument, which is given by that name.
     """
     names = Names(aliases, namespaces, method, inplace, attribute, ufuncs, reduces, accumulates, functions, adapter)
 
@@ -198,6 +201,8 @@ def public(
             function.op = of if isinstance(of, Op) else of.op  # type: ignore[attr-defined]
             if is_op:
                 function.plans = function.op.plans  # type: ignore[attr-defined]
+        if with_keyword is not None:
+            function.with_keyword = with_keyword[0], with_keyword[1].op  # type: ignore[attr-defined]
         if callable(method):  # Python's messages name it
             method.__name__ = method.__qualname__ = function.__name__
         register(function.__name__, function, names)
