@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.lapack import diagonal_mask, seen, untouched
+from tapegrad.ops.lapack import are_apart, diagonal_mask, seen, untouched
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.routines import computed
@@ -45,11 +45,12 @@ def _eigh_rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     turns = xp.matmul(conjugates, of_vectors)
     back = adjoint(turns)
     gaps = xp.unsqueeze(eigenvalues, -2) - xp.unsqueeze(eigenvalues, -1)
-    # Equal eigenvalues whose vectors have no cotangent contribute 0; otherwise the derivative does not exist.
-    one, other, distances = seen(turns, back, gaps)
-    still = (distances == 0) & (one == 0) & (other == 0)
-    diagonal = diagonal_mask(eigenvalues.shape[-1])
-    slopes = 0.5 * (turns - back) / xp.where(still | diagonal, 1.0, gaps)
+    still = diagonal = diagonal_mask(eigenvalues.shape[-1])
+    if not are_apart(eigenvalues, gaps):
+        # Equal eigenvalues whose vectors have no cotangent contribute 0; otherwise the derivative does not exist.
+        one, other, distances = seen(turns, back, gaps)
+        still = diagonal | ((distances == 0) & (one == 0) & (other == 0))
+    slopes = 0.5 * (turns - back) / xp.where(still, 1.0, gaps)
     slopes = xp.where(diagonal, xp.unsqueeze(of_values, -2), slopes)
     return (xp.matmul(xp.matmul(eigenvectors, slopes), conjugates),)
 

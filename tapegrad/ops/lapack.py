@@ -121,6 +121,18 @@ def seen(*values: Any) -> tuple[Any, ...]:
     return values if interceptor() is not None else tuple([value._array() for value in values])
 
 
+def are_apart(values: Any, gaps: Any) -> bool:
+    """Whether no two values of a matrix are equal up to rounding: a rule then asks no more about them.
+
+    It is not known where they are traced.
+    """
+    if interceptor() is not None:
+        return False
+    sizes, distances = np.abs(values._array()), np.abs(gaps._array())
+    rounding = 64 * np.finfo(sizes.dtype).eps * np.max(sizes, -1, initial=0.0)
+    return np.count_nonzero(distances <= rounding[..., None, None]) == sizes.size
+
+
 @functools.lru_cache(maxsize=256)
 def triangle(rows: int, columns: int, upper: bool, k: int = 0) -> np.ndarray:
     """Return where a triangle of a matrix is, from the diagonal with number k on.

@@ -157,14 +157,15 @@ def _rule(ct: Any, out: Any, pivots: Any, pivot: bool) -> tuple[Any]:
     k = min(m, n)
     left, right = factors_of(out)
     of_l, of_u = (ct if n <= m else ct[..., :k]), (ct if m <= n else ct[..., :k, :])
-    above = xp.matmul(of_u[..., :k], adjoint_of(right[..., :k]))
-    below = xp.matmul(adjoint_of(left[..., :k, :]), lower(of_l[..., :k, :], -1))
+    l_square, of_l_square = (left, of_l) if m <= n else (left[..., :k, :], of_l[..., :k, :])
+    u_square, of_u_square = (right, of_u) if n <= m else (right[..., :k], of_u[..., :k])
+    l_adjoint, u_adjoint = adjoint_of(l_square), adjoint_of(u_square)
+    above, below = xp.matmul(of_u_square, u_adjoint), xp.matmul(l_adjoint, lower(of_l_square, -1))
     if m > n:
         above = above - xp.matmul(adjoint_of(left[..., k:, :]), of_l[..., k:, :])
     if n > m:
         below = below - xp.matmul(of_u[..., k:], adjoint_of(right[..., k:]))
     slopes = xp.where(triangle(k, k, False, -1), below, above)
-    l_adjoint, u_adjoint = adjoint_of(left[..., :k, :]), adjoint_of(right[..., :k])
     slopes = xp.solve_triangular(u_adjoint, slopes, upper=False, left=False)
     found = xp.solve_triangular(l_adjoint, slopes, upper=True, unitriangular=True)
     if m > n:

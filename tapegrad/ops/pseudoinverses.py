@@ -211,7 +211,6 @@ def _lstsq_rule(ct: Any, a: Any, b: Any, solution: Any, rtol: float, wanted: tup
     vjp=_lstsq_rule,
     attrs=("rtol", "values"),
     results=("solution", "rank", "singular_values"),
-    result_type=lambda *values: values,
     kinks=(full_rank,),
     node_name="LinalgLstsqBackward0",
     call=lambda a, b: tuple(xp.least_squares(a, b))[:1],

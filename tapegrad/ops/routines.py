@@ -57,10 +57,8 @@ def computed(name: str, x: Any, otherwise: Callable[[], Any]) -> Any:
         return otherwise()
     with np.errstate(all="ignore"):
         found = function(x)
-    for own in found if found.__class__ is tuple else (found,):
-        if np.count_nonzero(own != own):
-            return otherwise()
-    return found
+    first = found[0] if found.__class__ is tuple else found  # all are nan where the first is
+    return otherwise() if np.count_nonzero(first != first) else found
 
 
 def solved(a: Any, b: Any) -> Any:

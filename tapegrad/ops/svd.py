@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.lapack import decomposition, diagonal_mask, matrices, not_converged, not_matrices, seen, untouched
+from tapegrad.ops.lapack import (
+    are_apart,
+    decomposition,
+    diagonal_mask,
+    matrices,
+    not_converged,
+    not_matrices,
+    seen,
+    untouched,
+)
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.routines import computed
 from tapegrad.ops.table.composites import composite
@@ -41,6 +50,18 @@ def _quotient(x: Any, y: Any, left_out: Any = False) -> Any:
     return xp.where(left_out, 0.0, x) / xp.where(left_out, 1.0, y)
 
 
+def _still(turns_u: Any, turns_v: Any, alike: Any, gaps: Any, S: Any, of_s: Any) -> Any:
+    """Return the pairs of equal singular values of whose vectors nothing is asked."""
+    sizes_u, sizes_v, distances = map(np.abs, seen(turns_u, turns_v, gaps))
+    asked = sizes_u + sizes_v
+    still = (asked + np.swapaxes(asked, -1, -2) == 0) & (distances == 0)
+    if untouched(of_s):  # then a function of U V^H, in which the vectors of equal singular values turn together
+        values, rounding = S._array(), 64 * np.finfo(S.dtype).eps
+        nothing = np.abs(alike._array()) <= rounding * np.max(asked, (-2, -1), keepdims=True)
+        still = still | ((distances <= rounding * values[..., :1, None]) & nothing)
+    return still
+
+
 def _rule(ct: Any, U: Any, S: Any, Vh: Any) -> tuple[Any]:
     of_u, of_s, of_vh = ct
     k, is_tall, is_wide = S.shape[-1], U.shape[-1] > S.shape[-1], Vh.shape[-2] > S.shape[-1]
@@ -54,15 +75,7 @@ def _rule(ct: Any, U: Any, S: Any, Vh: Any) -> tuple[Any]:
     eye = diagonal_mask(k)
     # (skew_u s_j + s_i skew_v) / (s_j^2 - s_i^2), in two parts: of equal singular values the second one exists.
     alike, unlike, gaps = 0.5 * (skew_u + skew_v), 0.5 * (skew_u - skew_v), row - column
-    sizes_u, sizes_v, distances = map(np.abs, seen(turns_u, turns_v, gaps))
-    asked = sizes_u + sizes_v
-    still = eye | ((asked + np.swapaxes(asked, -1, -2) == 0) & (distances == 0))  # pairs of which nothing is asked
-    if k and untouched(of_s):  # then a function of U V^H, in which the vectors of equal singular values turn together
-        values, rounding = S._array(), 64 * np.finfo(S.dtype).eps
-        equal = distances <= rounding * values[..., :1, None]
-        if np.count_nonzero(equal) > values.size:  # not on the diagonal alone
-            nothing = np.abs(alike._array()) <= rounding * np.max(asked, (-2, -1), keepdims=True)
-            still = still | (equal & nothing)
+    still = eye if are_apart(S, gaps) else eye | _still(turns_u, turns_v, alike, gaps, S, of_s)
     core = xp.where(still, 0.0, alike) / xp.where(still, 1.0, gaps) + _quotient(unlike, row + column, eye)
     core = core + xp.where(eye, xp.unsqueeze(of_s, -1), 0.0)
     if U.dtype.kind == "c":  # phases: a function does not depend on them, so that this is as much of u as of v

@@ -78,19 +78,26 @@ def _pack_one(main: int, kept: Sequence[int], plan: Plan, out: Sequence[Any], *o
         values[main] = compiled.finish(plan, out[main], *operands, *[out[number] for number in kept])
     else:
         values[main] = compiled.finish(plan, out[main], *operands)
-    # A named tuple's own constructor is a function of Python.
-    return tuple.__new__(plan.op.result_type or tuple, values)  # type: ignore[arg-type]
+    return _tuple_of(plan, values)
 
 
 def _pack_several(
     parts: dict[int, tuple[Layout, int]], kept: Sequence[int], plan: Plan, out: Sequence[Any], *operands: Tensor
 ) -> Any:
-    values = [from_array(np.asarray(value)) for value in out]
+    values: list[Any] = list(out)
     if plan.records:
         recorded = record_parts(plan, out, operands, [out[number] for number in kept])
         for number, value in zip(parts, recorded, strict=True):
             values[number] = value
-    return plan.op.result_type(*values) if plan.op.result_type is not None else tuple(values)
+    for number, value in enumerate(values):
+        if value.__class__ is not Tensor:
+            values[number] = from_array(np.asarray(value))
+    return _tuple_of(plan, values)
+
+
+def _tuple_of(plan: Plan, values: list[Any]) -> Any:
+    """Return several results; a named tuple's own constructor is a function of Python."""
+    return tuple.__new__(plan.op.result_type or tuple, values)  # type: ignore[arg-type]
 
 
 def record_parts(plan: Plan, out: Sequence[Any], operands: Sequence[Tensor], residuals: Sequence[Any]) -> list[Tensor]:
