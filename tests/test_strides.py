@@ -125,3 +125,23 @@ def test_samples(op: Any) -> None:
             return function(*own, **{name: given(*pair, tensors) for name, pair in kwargs.items()})
 
         check(call, arrays, ("columns", "turned"))
+
+
+def test_strides_of_dimensions_of_length_1_do_not_matter():
+    """NumPy makes them 0 where an index adds such a dimension: kernels take those arrays as they are."""
+    x = tg.tensor(np.arange(12.0).reshape(3, 4), requires_grad=True)
+    for key, whole in (((None,), (1, 3, 4)), ((slice(None), None), (3, 1, 4)), ((..., None), (3, 4, 1))):
+        view = x[key]
+        assert view.is_contiguous()
+        y = tg.softmax(view, -1 if whole[-1] > 1 else 1)
+        (grad,) = tg.autograd.grad((y * y).sum(), x)
+        z = tg.softmax(x, -1 if whole[-1] > 1 else 1)
+        assert np.array_equal(y.numpy(force=True), z.reshape(whole).numpy(force=True))
+        assert np.array_equal(grad.numpy(), tg.autograd.grad((z * z).sum(), x)[0].numpy())
+    stretched = np.lib.stride_tricks.as_strided(np.arange(12.0), (1, 3, 1, 4), (12345, 32, 0, 8))
+    for function in (tg.sum, tg.cumsum, tg.amax, lambda t, dim: tg.sort(t, dim)[0], lambda t, dim: t @ t.mT):
+        t, plain = tg.from_numpy(stretched).requires_grad_(), tg.tensor(stretched.copy(), requires_grad=True)
+        for own in (t, plain):
+            function(own, 1).square().sum().backward()
+        assert np.array_equal(t.grad.numpy(), plain.grad.numpy())
+    assert not x.T[None].is_contiguous()

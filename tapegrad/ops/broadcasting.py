@@ -23,7 +23,7 @@ from tapegrad.ops.table.public import Names, public, register
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, Step
-from tapegrad.tape.layout import Layout, has_no_gaps
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 
@@ -309,7 +309,7 @@ def contiguous(input: Any, memory_format: Any = None) -> Tensor:
     (2, 1)
     """
     x = as_operand(input, "contiguous", "input", 1)
-    return x if has_no_gaps(x._layout) else clone(x)
+    return x if x._layout.contiguous else clone(x)
 
 
 def _reversed(ndim: int, dims: tuple[int, ...]) -> tuple[Any, ...]:

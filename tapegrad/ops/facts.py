@@ -11,7 +11,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public
 from tapegrad.tape import versions
 from tapegrad.tape.graph import edge_of
-from tapegrad.tape.layout import InferenceLayout, has_no_gaps
+from tapegrad.tape.layout import InferenceLayout
 from tapegrad.tape.views import base_of, renewed, root_of
 from tapegrad.tensor import Tensor
 
@@ -166,7 +166,7 @@ def is_contiguous(input: Tensor) -> bool:
     >>> x.is_contiguous(), x.T.is_contiguous()
     (True, False)
     """
-    return has_no_gaps(input._layout)
+    return input._layout.contiguous
 
 
 @public(namespaces=(), method=True)

@@ -15,7 +15,6 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import integer, movement, one_dim
 from tapegrad.recording.keys import MAKES_VIEWS
-from tapegrad.tape.layout import has_no_gaps
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -46,7 +45,7 @@ def part_asked_for(call: str, input: Tensor, size: Sequence[int], stride: Sequen
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {part.offset} are out of bounds "
             f"for storage of size {input.numel()}; {call}() sees the tensor's own elements only"
         )
-    if not (has_no_gaps(input._layout)):
+    if not input._layout.contiguous:
         raise RuntimeError(f"{call}() takes a tensor whose elements lie in memory in their order: call contiguous()")
     return part
 

@@ -40,6 +40,8 @@ class Layout:
         The value is a scalar object (a Python or NumPy number): its data stand inside the object.
     weak : bool
         The value is a Python number: operations convert it to the other operand's dtype.
+    contiguous : bool
+        The elements stand one after the other, in order; whatever the strides of dimensions of length 1 are.
     kind : int
         Everything except the lengths: dtype, number of dimensions, contiguous, inline, weak, requires_grad, and
         whether there are no elements, one (in an array without dimensions) or several.
@@ -79,7 +81,7 @@ class Layout:
         itemsize = dtype.itemsize
         self.nbytes = size * itemsize
         self.floating = dtype.kind in "fc"
-        self.contiguous = contiguous = size <= 1 or strides == contiguous_strides(shape, itemsize)
+        self.contiguous = contiguous = size <= 1 or _have_no_gaps(shape, strides, itemsize)
         self.requires_grad = False
         several = 3 if size > 1 else 0 if not size else 2 if not ndim else 1
         self.kind = dtype.num << 13 | ndim << 6 | contiguous << 5 | inline << 4 | weak << 3 | several
@@ -158,13 +160,12 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
     return tuple(strides[::-1])
 
 
-def has_no_gaps(layout: Layout) -> bool:
-    """Whether the elements stand one after the other, in order: `contiguous`, but for strides that nobody uses."""
-    if layout.contiguous:
+def _have_no_gaps(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    """Whether elements stand one after the other, in order. Nobody uses the strides of dimensions of length 1."""
+    if strides == contiguous_strides(shape, itemsize):
         return True
-    pairs = [pair for pair in zip(layout.shape, layout.strides, strict=True) if pair[0] != 1]
-    lengths = tuple([length for length, _ in pairs])
-    return tuple([stride for _, stride in pairs]) == contiguous_strides(lengths, layout.dtype.itemsize)
+    pairs = [pair for pair in zip(shape, strides, strict=True) if pair[0] != 1]
+    return tuple([stride for _, stride in pairs]) == contiguous_strides(tuple([own for own, _ in pairs]), itemsize)
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
