@@ -130,7 +130,7 @@ def are_apart(values: Any, gaps: Any) -> bool:
         return False
     sizes, distances = np.abs(values._array()), np.abs(gaps._array())
     rounding = 64 * np.finfo(sizes.dtype).eps * np.max(sizes, -1, initial=0.0)
-    return np.count_nonzero(distances <= rounding[..., None, None]) == sizes.size
+    return bool(np.count_nonzero(distances <= rounding[..., None, None]) == sizes.size)
 
 
 @functools.lru_cache(maxsize=256)
