@@ -21,6 +21,15 @@ def gather(x: Layout, indices: Layout, dim: int, by_numpy: Callable[..., Any]) -
     return computed(kernel, geometry, indices.shape, x.dtype, by_numpy, by_status=True)
 
 
+def placed(x: Layout, indices: Layout, length: int, by_numpy: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the forward of zeros with the elements of rows where indices say; `by_numpy` as for `gather`."""
+    if not has_kernel(x, indices):
+        return by_numpy
+    rows, n = x.shape
+    kernel = chosen_address("placed-along", x.dtype.name)
+    return computed(kernel, [0, rows, n, 1, length], (rows, length), x.dtype, by_numpy, adds=True, by_status=True)
+
+
 def _is_complex_number(x: Layout, result: Layout) -> bool:
     """Whether a result is a scalar that `computed` has no words for."""
     return x.dtype.kind == "c" and not result.shape

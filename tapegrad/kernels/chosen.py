@@ -89,6 +89,26 @@ def _scatter(dtype: str, way: str) -> Callable[..., int]:
     return kernel
 
 
+def _placed(dtype: str) -> Callable[..., int]:
+    """Return the kernel with arguments source, indices, result: zeros, but for the source at the indices."""
+    size = np.dtype(dtype).itemsize
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        source, indices, out = get(args, 0), get(args, 1), get(args, 2)
+        for i in range(outer):
+            for k in range(n):
+                for j in range(inner):
+                    at = (i * n + k) * inner + j
+                    index = get(indices, at)
+                    if index < 0 or index >= length:
+                        return 1
+                    store_at(out, ((i * length + index) * inner + j) * size, load_at(source, at * size, dtype), dtype)
+        return 0
+
+    return kernel
+
+
 def _left_out(dtype: str) -> Callable[..., int]:
     """Return the kernel with arguments cotangent, indices, target: a copy of the cotangent, 0 at the indices."""
     size = np.dtype(dtype).itemsize
@@ -143,10 +163,11 @@ def rows_added_address(dtype: str) -> int:
 
 @cache
 def chosen_address(name: str, dtype: str, way: str = "") -> int:
-    """Return the address of a kernel: gather, scatter in some way, or left-out-along."""
+    """Return the address of a kernel: gather, scatter in some way, placed-along, or left-out-along."""
     if name == "scatter":
         return address_of(f"scatter-{way}-{dtype}", _scatter(dtype, way))
-    return address_of(f"{name}-{dtype}", _gather(dtype) if name == "gather" else _left_out(dtype))
+    make = {"gather": _gather, "placed-along": _placed, "left-out-along": _left_out}[name]
+    return address_of(f"{name}-{dtype}", make(dtype))
 
 
 def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:

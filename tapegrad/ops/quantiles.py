@@ -10,8 +10,7 @@ import numpy as np
 from tapegrad.ops.arithmetic import add, mul, sub, where
 from tapegrad.ops.casts import cast
 from tapegrad.ops.gather import gather
-from tapegrad.ops.index_keys import WHOLE
-from tapegrad.ops.indexing import index_gather
+from tapegrad.ops.indexing import getitem
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.ordering import sort
 from tapegrad.ops.permutations import movedim
@@ -70,12 +69,10 @@ def _quantile(call: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolat
     else:
         ranks = mul(reshape(at, (-1,)), float(count - 1))
         array = np.asarray(ranks.detach()._data)
-        key = (*[WHOLE] * last, "array")
+        before = (slice(None),) * last
         below, above = np.floor(array).astype(np.int64), np.ceil(array).astype(np.int64)
-        result = _between(
-            interpolation, ranks, below, above, lambda index: index_gather(ordered, (np.asarray(index),), key)
-        )
-        largest = index_gather(ordered, (np.array([count - 1]),), key)
+        result = _between(interpolation, ranks, below, above, lambda index: getitem(ordered, (*before, index)))
+        largest = getitem(ordered, (*before, slice(count - 1, count)))
         result = where(largest != largest, largest, result)
     # The quantiles of one line stand first, if there are several.
     if at.ndim:

@@ -1,4 +1,4 @@
-"""Composites: the largest elements of windows, put back where they were."""
+"""The largest elements of windows, put back where they were: an op on rows, and composites of images."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward.chosen import placed
+from tapegrad.kernels.chosen import step_by_indices
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.pool_arguments import numbers
 from tapegrad.ops.pooling import input_of, nested_in, publish_composite
-from tapegrad.ops.scatter import scatter
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.index_values import are_within
-from tapegrad.ops.table.op import Sample
-from tapegrad.runtime import pool
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.structural import operation
+from tapegrad.tape.layout import Layout
+from tapegrad.tensor import Tensor
 
 
 def _output_size(given: Any, space: Sequence[int], kernel: Any, stride: Any, padding: Any) -> tuple[int, ...]:
@@ -47,6 +48,41 @@ def _by_numpy(input: Any, indices: Any, kernel_size: int, stride: int | None = N
     out = np.zeros((*input.shape[:2], math.prod(space)), input.dtype)
     np.put_along_axis(out, indices.reshape(*input.shape[:2], -1), input.reshape(*input.shape[:2], -1), -1)
     return out.reshape(*input.shape[:2], *space)
+
+
+def _placed(x: Any, places: Any, space: tuple[int, ...]) -> np.ndarray:
+    length = math.prod(space)
+    bad = places[(places < 0) | (places >= length)]
+    if bad.size:
+        raise RuntimeError(
+            f"Found an invalid max index: {bad[0]} (output volumes are of size {'x'.join(map(str, space))})"
+        )
+    out = np.zeros((len(x), length), x.dtype)
+    np.put_along_axis(out, places, x, 1)
+    return out
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
+    space = attrs["space"]
+    x, places = layouts
+    return placed(x, places, math.prod(space), lambda x, places: _placed(x, places, space))
+
+
+@operation(
+    "unpooled", operands=("x", "places"), family="indexing", forward=_placed, prepare_forward=_prepare, linear=True,
+    vjp=(lambda ct, places: xp.gather(ct, 1, places), NOT_DIFFERENTIABLE), attrs=("space",),
+    step=lambda plan, operand: step_by_indices(plan, 1, "places", "gather"),
+    oracle=lambda x, places, space: np.where(
+        places[..., None] == np.arange(math.prod(space)), x[..., None], 0
+    ).sum(1),
+    samples=(Sample(((2, 3), (2, 3)), {"space": (2, 2)}, (None, np.array([[0, 2, 3], [1, 0, 3]]))),),
+    errors=(ErrorSample(
+        lambda: xp.unpooled(np.ones((1, 1)), np.array([[4]]), (2, 2)), RuntimeError, "Found an invalid max index: 4"
+    ),),
+)  # fmt: skip
+def unpooled(x: Any, places: Any, space: tuple[int, ...]) -> Bound:
+    """Rows of zeros with the elements of other rows at places; the last one, where several go to one place."""
+    return Bound((as_operand(x, "unpooled", "x", 1), as_operand(places, "unpooled", "places", 2)), {"space": space})
 
 
 _DOC: Final = """\
@@ -92,7 +128,7 @@ def _function(n: int) -> None:
     """Make the function of `n` dimensions."""
     name = f"max_unpool{n}d"
 
-    def unpooled(
+    def call(
         input: Any,
         indices: Any,
         kernel_size: int | Sequence[int],
@@ -116,17 +152,9 @@ def _function(n: int) -> None:
                 f"tensor with shape: {list(places.shape)}"
             )
         size = _output_size(output_size, x.shape[-n:], kernel, strides, pads)
-        outer, length = x.shape[:-n], math.prod(size)
-        if not are_within(places, 0, length):
-            flat = np.asarray(places._data).reshape(-1)
-            bad = flat[(flat < 0) | (flat >= length)][0]
-            raise RuntimeError(
-                f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))})"
-            )
+        outer = x.shape[:-n]
         rows = (math.prod(outer), math.prod(x.shape[-n:]))
-        nothing = pool.empty((rows[0], length), x.dtype)
-        nothing.fill(0)
-        return reshape(scatter(from_array(nothing), 1, reshape(places, rows), reshape(x, rows)), (*outer, *size))
+        return reshape(unpooled(reshape(x, rows), reshape(places, rows), size), (*outer, *size))
 
     doc = _DOC.format(
         n=n, input=input_of(n), data=nested_in([1.0, 3.0], n), kernel=(1,) * (n - 1) + (2,) if n > 1 else 2,
@@ -139,7 +167,7 @@ def _function(n: int) -> None:
         Sample((shape, shape), {"kernel_size": 2}, (None, every)),
         Sample((more, more), {"kernel_size": 2, "stride": 2, "output_size": (*(2,) * (n - 1), 5)}, (None, ends)),
     ]
-    publish_composite(name, unpooled, doc, samples, _by_numpy)
+    publish_composite(name, call, doc, samples, _by_numpy)
 
 
 for _n in (1, 2, 3):

@@ -226,6 +226,7 @@ PLACES: dict[str, dict[str, str]] = {
         "triangles": "diag_embed",
         "triangular": "solve_triangular",
         "turning": "turned",
+        "unpooling": "unpooled",
         "variance": "deviations root",
     },
     "tapegrad": {
