@@ -6,7 +6,7 @@ That is proved by a second run on other numbers, unless the result is a view.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,22 +14,41 @@ import numpy as np
 
 from tapegrad.program.machine_code import Refused
 
-__all__ = ["along", "boxes_of", "positions_of", "ranges_of"]
+__all__ = ["boxes_of", "courses", "positions_of", "ranges_of"]
 
-_FEW: Final = 256
+_FEW: Final = 16
 _PARTS: Final = 64
 
 
-def along(lines: np.ndarray, start: int, shape: tuple[int, ...]) -> list[int]:
+def courses(positions: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[list[list[int]]]:
+    """Return, for each dimension of a result and each operand, along which dimensions of the operand elements go on.
+
+    Most movements show it where the result begins. All positions are looked at only for operands of which a dimension
+    was not found there.
+    """
+    found: list[list[list[int]]] = [[[] for _ in shapes] for _ in positions.shape]
+    starts = np.cumsum([1, *map(math.prod, shapes)]).tolist()
+    beginning = positions[(slice(_FEW if positions.ndim < 3 else 4),) * positions.ndim]
+    for part in (beginning, positions) if positions.size > beginning.size else (positions,):
+        for own, (start, shape) in enumerate(zip(starts, shapes, strict=False)):
+            known = {k for each in found for k in each[own]}
+            if all(k in known for k, length in enumerate(shape) if length > 1):
+                continue
+            for k, length in enumerate(part.shape):
+                if length > 1 and not found[k][own]:
+                    found[k][own] = _along(np.moveaxis(part, k, -1), start, shape)
+    return found
+
+
+def _along(lines: np.ndarray, start: int, shape: tuple[int, ...]) -> list[int]:
     """Return along which dimensions of an operand its positions, counted from `start`, change where lines go on."""
-    if lines.size > _FEW and (changed := along(lines[:16, :16], start, shape)):
-        return changed
     end = start + math.prod(shape)
-    one, two = lines[:, :-1], lines[:, 1:]
-    rows, places = np.nonzero((one >= start) & (two >= start) & (one < end) & (two < end) & (one != two))
-    if not len(rows):
+    one, two = lines[..., :-1], lines[..., 1:]
+    is_next = (one >= start) & (two >= start) & (one < end) & (two < end) & (one != two)
+    place = np.unravel_index(int(is_next.argmax()), is_next.shape)
+    if not is_next[place]:
         return []
-    here, there = (np.unravel_index(int(own[rows[0], places[0]]) - start, shape) for own in (one, two))
+    here, there = (np.unravel_index(int(own[place]) - start, shape) for own in (one, two))
     return [k for k in range(len(shape)) if here[k] != there[k]]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.program.fuse.flat import Flat, enter, leave
-from tapegrad.program.fuse.moves import along
+from tapegrad.program.fuse.moves import courses
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Entry, Program
 
@@ -331,13 +331,8 @@ def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[En
 
 def _join_moved(classes: _Classes, program: Program, entry: Entry, positions: np.ndarray) -> None:
     """Join each dimension of the result with the one of an operand along which it goes on."""
-    layouts, (result,) = program.layouts, entry.results
-    starts = np.cumsum([1, *[math.prod(layouts[number].shape) for number in entry.operands]])
-    for k, length in enumerate(positions.shape):
-        if length < 2:
-            continue
-        lines = np.moveaxis(positions, k, -1).reshape(-1, length)
-        for number, start in zip(entry.operands, starts.tolist(), strict=False):
-            changed = along(lines, start, layouts[number].shape)
+    (result,) = entry.results
+    for k, own in enumerate(courses(positions, [program.layouts[number].shape for number in entry.operands])):
+        for number, changed in zip(entry.operands, own, strict=True):
             if len(changed) == 1:
                 classes.join((number, changed[0]), (result, k))

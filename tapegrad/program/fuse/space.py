@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.program.fuse.arrays import Array, Axes
 from tapegrad.program.fuse.graph import Graph
-from tapegrad.program.fuse.moves import along, boxes_of, positions_of, ranges_of
+from tapegrad.program.fuse.moves import boxes_of, courses, positions_of, ranges_of
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.text import SCALARS
 from tapegrad.program.machine_code import Refused
@@ -196,7 +196,7 @@ class Space:
         if self.wish is not None and self.wish[0] == shape:
             axes = self.wish[1]
         else:
-            axes = self._axes_for(positions, arrays, starts)
+            axes = self._axes_for(positions, arrays)
         longs = [k for k, axis in enumerate(axes) if axis is not None]
         held = self.held(shape, axes)
         lines = np.moveaxis(positions, longs, range(positions.ndim - len(longs), positions.ndim))
@@ -225,18 +225,14 @@ class Space:
         made.reshape(-1)[:] = nodes
         return Array(self, made, shape, axes, dtype)
 
-    def _axes_for(self, positions: np.ndarray, arrays: list[Array], starts: np.ndarray) -> Axes:
+    def _axes_for(self, positions: np.ndarray, arrays: list[Array]) -> Axes:
         """Return axes for the result of a movement: where it can be, those of the operands."""
         axes: list[int | None] = [None] * positions.ndim
         longs = []
-        for k, length in enumerate(positions.shape):
-            axis = None
-            lines = np.moveaxis(positions, k, -1).reshape(-1, length)
-            for own, start in zip(arrays, starts.tolist(), strict=False):
-                if axis is None and length > 1 and any(map(_is_axis, own.axes)):
-                    changed = along(lines, start, own.shape)
-                    axis = own.axes[changed[0]] if len(changed) == 1 else None
-            if axis is not None or self.is_long(length):
+        for k, of_arrays in enumerate(courses(positions, [own.shape for own in arrays])):
+            of_own = [own.axes[changed[0]] for own, changed in zip(arrays, of_arrays, strict=True) if len(changed) == 1]
+            axis = next((axis for axis in of_own if axis is not None), None)
+            if axis is not None or self.is_long(positions.shape[k]):
                 longs.append(k)
             axes[k] = axis if axis not in axes else None
         for k in longs:
