@@ -97,6 +97,7 @@ def test_of_full_size(workload: Workload) -> None:
     assert differs(results("eager", workload, data), results("manual", workload, data)) is None
 
 
+@pytest.mark.filterwarnings("ignore:Cannot cache compiled function")  # of PyTensor, by Numba
 @pytest.mark.parametrize("tool", ["torch", "casadi", "pytensor"])
 @pytest.mark.parametrize("name", ["rosenbrock_10", "options", "bundle", "schools"])
 def test_other_tools(tool: str, name: str) -> None:
