@@ -265,3 +265,18 @@ def test_import_loads_no_compiler() -> None:
     for name in OURS:
         ufunc_of(name, "float64")  # fills the cache
     subprocess.run([sys.executable, "-c", CHILD], check=True, timeout=120)
+
+
+def test_functions_of_scipy_are_loaded_without_its_package() -> None:
+    """The package takes a third of a second; it can be imported later, and has the same functions."""
+    pytest.importorskip("scipy", minversion="1.14", reason="older ones have no such module")
+    child = """
+import sys
+import tapegrad as tg
+from tapegrad.forward.scipy import scipy_function
+assert tg.special.i0(tg.tensor([1.5])) > 1
+assert "scipy.special" not in sys.modules
+import scipy.special
+assert scipy.special.i0 is scipy_function("i0") and scipy.special.spence is scipy_function("spence")
+"""
+    subprocess.run([sys.executable, "-c", child], check=True, timeout=120)

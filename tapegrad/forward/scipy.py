@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.ufuncs import Function
+from tapegrad.runtime.extensions import scipy_extension
 
 
 class SciPy(Function):
@@ -26,8 +27,13 @@ class SciPy(Function):
 
 @functools.cache
 def scipy_function(name: str) -> Callable[..., Any]:
-    """Return a function of `scipy.special`."""
-    import scipy.special
+    """Return a function of `scipy.special`, from the compiled module that has most of them if it can be."""
+    try:
+        function = getattr(scipy_extension("special", "_special_ufuncs"), name, None)
+    except ImportError:  # before version 1.14
+        function = None
+    if function is None:
+        import scipy.special
 
-    function: Callable[..., Any] = getattr(scipy.special, name)
-    return function
+        function = getattr(scipy.special, name)
+    return function  # type: ignore[no-any-return]
