@@ -180,7 +180,7 @@ class Takes(Writes):
         holding = [gradient.tensor() for gradient in self._grads.values()]
         self.renew_all([own._grad for own in holding if own is not None])
         del holding
-        self._views.clear()  # they keep what they are views of
+        self.forget_views()
         self.forget_last()
         place_of = {id(tensor): place for place, tensor in enumerate(inputs)}
         changed: list[int] = []
@@ -263,7 +263,7 @@ class Takes(Writes):
 
     def restore(self) -> None:
         """Let everything outside be as it was before the trace."""
-        self._views.clear()
+        self.forget_views()
         for place in self._attributes.put():
             place.put_back()
         for tensor_ref, before, _ in self._grads.values():

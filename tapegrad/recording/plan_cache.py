@@ -43,7 +43,10 @@ def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function as an operator: it leaves values of other classes to their own, such as ``__radd__``."""
 
     def call(*operands: Any) -> Any:
-        return function(*operands) if all(isinstance(value, OPERANDS) for value in operands) else NotImplemented
+        for value in operands:
+            if not isinstance(value, OPERANDS):
+                return NotImplemented
+        return function(*operands)
 
     call.__doc__ = function.__doc__
     return call
