@@ -124,10 +124,11 @@ class _Planner:
             nodes: dict[int, Node] = {}
             waiting = [(own.node, own.node.axes, None) for own in targets]
             found: dict[int, Node] = {}
+            met: dict[object, set[int]] = {}
             while waiting:
                 root, loops, inner = waiting.pop()
                 nest = tuple(sorted(loops)), inner, root.depth  # nearly: nests are not known before their levels
-                for node, is_cut in self.below(root, loops, shared):
+                for node, is_cut in self.below(root, loops, shared, met.setdefault(nest, set())):
                     nodes[node.number] = node
                     users.setdefault(node.number, set()).add(nest)
                     if is_cut and node.number not in found:
@@ -154,28 +155,34 @@ class _Planner:
 
     def is_large(self, node: Node, shared: set[int]) -> bool:
         """Return whether a node takes many instructions."""
-        instructions = (True for own, _ in self.below(node, node.axes, shared) if own.kind not in _CHEAP)
+        instructions = (True for own, _ in self.below(node, node.axes, shared, set()) if own.kind not in _CHEAP)
         return next(itertools.islice(instructions, _LARGE - 1, None), False)
 
-    def below(self, root: Node, loops: frozenset[int], shared: set[int]) -> Iterator[tuple[Node, bool]]:
-        """Yield the nodes of a root's cone up to those that are computed by other nests, and whether they are such."""
-        met: set[int] = set()
-        waiting = [root]
+    def below(
+        self, root: Node, loops: frozenset[int], shared: set[int], met: set[int]
+    ) -> Iterator[tuple[Node, bool]]:
+        """Yield the nodes of a root's cone up to those that are computed by other nests, and whether they are such.
+
+        Nodes that were met are left out, as the same nest has them.
+        """
+        is_reduced = root.kind == "red"
+        yield root, is_reduced
+        waiting = [] if is_reduced else list(root.args)
         while waiting:
             node = waiting.pop()
             if node.number in met:
                 continue
             met.add(node.number)
-            is_cut = self.is_cut(node, root, loops, shared)
+            is_cut = self.is_cut(node, loops, shared)
             yield node, is_cut
             if not is_cut:
                 waiting.extend(node.args)
 
-    def is_cut(self, node: Node, root: Node, loops: frozenset[int], shared: set[int]) -> bool:
-        """Return whether a node is computed by a nest of its own."""
+    def is_cut(self, node: Node, loops: frozenset[int], shared: set[int]) -> bool:
+        """Return whether a node below a root is computed by a nest of its own."""
         if node.kind == "red":
             return True
-        if node is root or not node.axes:
+        if not node.axes:
             return False
         if node.kind == "load":
             return self.is_spread(node, loops)
