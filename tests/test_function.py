@@ -357,6 +357,46 @@ def dirty(T):
     return function(T, forward, lambda ctx, g: g * 2)
 
 
+def test_an_input_that_is_saved_and_returned_stays_an_input(T):
+    class Same(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, ct):
+            (x,) = ctx.saved_tensors
+            return ct * x**2
+
+    x = T.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(3):
+        (slope,) = T.autograd.grad(Same.apply(x).sum(), x, create_graph=True)
+        assert T.autograd.grad(slope.sum(), x)[0].tolist() == [2, 4]
+
+
+def test_a_gradient_that_comes_through_a_saved_output_is_not_none(T):
+    class Two(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            first, second = x * x, x * 3
+            ctx.save_for_backward(first)
+            return first, second
+
+        @staticmethod
+        def backward(ctx, *cts):
+            (first,) = ctx.saved_tensors
+            seen.append([ct is None for ct in cts])
+            return sum(ct * first for ct in cts if ct is not None)
+
+    x, seen = T.tensor([1.0, 2.0], requires_grad=True), []
+    for _ in range(3):
+        (slope,) = T.autograd.grad(Two.apply(x)[1].sum(), x, create_graph=True)
+        assert T.autograd.grad(slope.sum(), x)[0].tolist() == [1, 4]  # by the first output, whose gradient is 1
+    assert seen == [[True, False], [False, True]] * 3
+
+
 def test_an_input_that_forward_writes_to(T):
     x = leaf(T, 1.0, 2.0)
     y = x * 1

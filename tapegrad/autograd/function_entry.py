@@ -22,7 +22,7 @@ from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape import traces, versions, views
-from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode
 from tapegrad.tape.graph import whole_node
 from tapegrad.tape.hooks import Packed, RemovableHandle, hooks_of
 from tapegrad.tape.layout import InferenceLayout, Layout
@@ -50,7 +50,11 @@ class SavedOutput(NamedTuple):
         part = parts_of(plan).get(self.number)
         result = constant(self.data, self.layout)
         if part is not None:
-            result._node = part_of(node, self.number, part, self.data)._node
+            twin = part_of(node, self.number, part, self.data)
+            result._node = twin._node
+            reached = node[FIRST_OPERAND + plan.arity].get("_reached")
+            if reached is not None:
+                _note_reached(reached, self.number, twin)
         elif not parts_of(plan) and plan.attrs["outputs"][self.number] is None:
             result._node = node
         result._layout = self.layout.tracked if result._node is not None else self.layout.plain
@@ -134,11 +138,12 @@ def recorded(
             result = compiled.finish(plan, out._data, *tensors, attributes)
             return _with_history(out, result, tensors, (), (_name_of(node_class), 0, True))
     outputs = out if out.__class__ is tuple else (out,)
+    dirty, fixed = attributes.pop("_dirty", ()), attributes.pop("_constant", ())
+    shown = [tensor for tensor in tensors if not _is_among(tensor, dirty)]  # one that is returned stays an input
     attributes["_written"] = versions.clock[0]
     for name in ("_saved", "_saved_for_forward"):
         if name in attributes:
-            attributes[name] = _kept(attributes[name], outputs)
-    dirty, fixed = attributes.pop("_dirty", ()), attributes.pop("_constant", ())
+            attributes[name] = _kept(attributes[name], [None if _is_among(own, shown) else own for own in outputs])
     if dirty:
         _check_dirty(dirty, outputs)
     kinds: list[Layout | bool | None] = []  # of each output: None, or the layout of a constant, or False for no tensor
@@ -175,7 +180,9 @@ def recorded(
         data = [raw_data(value) if isinstance(value, Tensor) else None for value in outputs]
         fresh = record_parts(plan, data, tensors, [attributes])
         if not attributes.get("_materialize", True):
-            _note_reached(differentiable, fresh, attributes)
+            attributes["_reached"] = reached = set[int]()
+            for number, result in zip(differentiable, fresh, strict=True):
+                _note_reached(reached, number, result)
     if checks() is not None:
         traces.note_call(whole_node(_node_of(fresh[0])))
     for number, result in zip(differentiable, fresh, strict=True):
@@ -231,7 +238,7 @@ def _kept(saved: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
     for value in saved:
         numbers = [number for number, output in enumerate(outputs) if value is output and value is not None]
         if numbers:
-            value = SavedOutput(numbers[0], raw_data(value), value._layout.plain)
+            value = SavedOutput(numbers[-1], raw_data(value), value._layout.plain)
         kept.append(value if hooks is None else _packed(value, hooks))
     return tuple(kept)
 
@@ -280,11 +287,9 @@ def _with_history(
     return value
 
 
-def _note_reached(numbers: dict[int, Layout], results: list[Tensor], attributes: dict[str, Any]) -> None:
-    """Let a hook of each output note that a gradient came: the buffer of all does not tell zeros from none."""
-    attributes["_reached"] = reached = set[int]()
-    for number, result in zip(numbers, results, strict=True):
-        RemovableHandle(hooks_of(_node_of(result)).table, lambda _, number=number: reached.add(number))
+def _note_reached(reached: set[int], number: int, output: Tensor) -> None:
+    """Let a hook of an output note that a gradient came: the buffer of all outputs does not tell zeros from none."""
+    RemovableHandle(hooks_of(_node_of(output)).table, lambda _: reached.add(number))
 
 
 def _new_plan(op: Op, layouts: tuple[Layout, ...], attrs: dict[str, Any], differentiable: dict[int, Layout]) -> Plan:
