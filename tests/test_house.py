@@ -189,6 +189,15 @@ def test_files_are_readable_at_a_sitting():
     assert all(f"`{file}`" in reasons for file in LONGER)
 
 
+def test_tests_that_the_page_of_semantics_names_exist():
+    page = (PACKAGE.parent / "docs" / "understand" / "semantics.md").read_text()
+    tests = {file.stem: file.read_text() for file in Path(__file__).parent.glob("test_*.py")}
+    whole = "\n".join(tests.values())
+    named = set(re.findall(r"\btest_\w+", page))
+    assert len(named) > 60
+    assert [name for name in sorted(named) if name not in tests and f"def {name}(" not in whole] == []
+
+
 def test_errors_of_operands_say_their_place_among_the_parameters() -> None:
     checked, checks = 0, ("as_operand", "square_matrices")
     for file in FILES:
