@@ -196,7 +196,8 @@ def dtypes_of_results(T: Any) -> Any:
     long, truth, bytes_ = T.arange(3), T.ones(2) > 0, T.ones(2, dtype=T.uint8)
     results = [
         single * double, single * T.ones(2), long * T.tensor(2.0), long / 2, truth + truth, long.sin(),
-        small * T.tensor(2), small * 2.5, truth.sum(), small.sum(), bytes_.cumsum(0), truth * 2, bytes_ + 1, long // 2, long % 2, long**2,
+        small * T.tensor(2), small * 2.5, truth.sum(), small.sum(), bytes_.cumsum(0), truth * 2,
+        bytes_ + 1, long // 2, long % 2, long**2,
         T.full((2,), 3), T.full((2,), 3.0), T.zeros_like(small), T.where(truth, single, 0.0), T.where(truth, 1, 2),
         T.sum(single, dtype=T.float64), T.tensor([1, 2.0]), T.tensor([True]), T.tensor(1 + 2j), single.type_as(small),
         T.stack([single, T.ones(2)]), T.cat([small, T.arange(2)]), single + 1j, T.eye(2), T.linspace(0, 1, 3),
