@@ -151,3 +151,14 @@ def test_sums_over_the_dimensions_around_another(name: str, shape: tuple[int, ..
                 getattr(tg, name)(tg.tensor(own), dim=(0, 2), **options).numpy() for own in (values, x.astype(float))
             )
             np.testing.assert_allclose(found, exact, rtol=3e-7)
+
+
+def test_sums_of_complex_numbers_and_means_of_long_windows() -> None:
+    x = np.random.default_rng(0).uniform(0.5, 1.5, (30000, 3)).astype(np.float32)
+    numbers = (x + 1j * x[::-1]).astype(np.complex64)
+    for dim in (0, -1, (0, 1), None):
+        for function in (tg.sum, tg.mean):
+            found, exact = (function(tg.tensor(own), dim).numpy() for own in (numbers, numbers.astype(complex)))
+            np.testing.assert_allclose(found, exact, rtol=3e-7)
+    pooled = tg.nn.functional.adaptive_avg_pool1d(tg.tensor(np.ascontiguousarray(x.T)), 1)
+    np.testing.assert_allclose(pooled.numpy()[:, 0], x.mean(0, dtype=float), rtol=3e-7)

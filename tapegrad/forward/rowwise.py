@@ -55,7 +55,9 @@ def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: 
 
     Where these do not pay, it is `otherwise`.
     """
-    if layout.dtype.kind != "f" or not layout.size or not layout.ndim:
+    # `computed` has no words for complex numbers that are no arrays.
+    fits = layout.dtype.kind == "f" or (layout.dtype.kind == "c" and layout.contiguous and shape)
+    if not fits or not layout.size or not layout.ndim:
         return otherwise
     if not layout.contiguous:
         is_slow = layout.ndim > 1 and layout.size >= _MANY

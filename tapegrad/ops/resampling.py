@@ -17,6 +17,7 @@ import numpy as np
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import has_kernel
 from tapegrad.kernels.resampling import Rows, geometry_of_rows, resampling_address
+from tapegrad.ops.along import in_numpy
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.promotion import only_floats
@@ -163,15 +164,12 @@ def _result_shape(shape: Shape, keys: tuple[Key, ...], transposed: bool) -> Shap
 
 def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
     layout, keys, transposed = layouts[0], attrs["keys"], attrs["transposed"]
-
-    def in_numpy(x: Any) -> Any:
-        return _forward(np.asarray(x), keys, transposed)
-
+    by_numpy = in_numpy(_forward, layout.dtype, attrs)
     geometry = _geometry(layout.shape, keys, transposed) if has_kernel(layout) else None
     if geometry is None:
-        return in_numpy
+        return by_numpy
     shape = _result_shape(layout.shape, keys, transposed)
-    return computed(resampling_address(layout.dtype.name), geometry, shape, layout.dtype, in_numpy, by_status=True)
+    return computed(resampling_address(layout.dtype.name), geometry, shape, layout.dtype, by_numpy, by_status=True)
 
 
 def _step(plan: Plan, operand: int) -> Step | None:
