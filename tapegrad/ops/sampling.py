@@ -37,12 +37,13 @@ def aligned(call: str, align_corners: bool | None) -> bool:
 # Grids -------------------------------------------------------------------------------------------------------------
 
 
-def _line(n: int, align: bool) -> np.ndarray:
-    """Return the coordinates of n places from -1 to 1."""
-    if n < 2:
-        return np.zeros(n)
-    line = np.linspace(-1.0, 1.0, n)
-    return line if align else line * ((n - 1) / n)
+def _places(space: Sequence[int], align: bool, dtype: np.dtype) -> np.ndarray:
+    """Return the coordinates of all places from -1 to 1, those of the last dimension first, and 1."""
+    places = np.ones((*space, len(space) + 1), dtype)
+    for dim, n in enumerate(space):
+        line = np.arange(1 - n, n, 2) / max(n - 1 if align else n, 1)
+        places[..., len(space) - 1 - dim] = line.reshape(-1, *(1,) * (len(space) - 1 - dim))
+    return places
 
 
 def _affine_by_numpy(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
@@ -106,9 +107,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
         raise ValueError(
             f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {sizes}. Got {list(x.shape)}."
         )
-    align = aligned("affine_grid", align_corners)
-    lines = np.meshgrid(*(_line(length, align) for length in sizes[2:]), indexing="ij")
-    base = np.stack([*lines[::-1], np.ones(sizes[2:])], -1).reshape(-1, n + 1).astype(x.dtype)
+    base = _places(sizes[2:], aligned("affine_grid", align_corners), x.dtype).reshape(-1, n + 1)
     return reshape(matmul(from_array(base), transpose(x, -1, -2)), (sizes[0], *sizes[2:], n))
 
 

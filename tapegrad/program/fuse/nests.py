@@ -158,9 +158,7 @@ class _Planner:
         instructions = (True for own, _ in self.below(node, node.axes, shared, set()) if own.kind not in _CHEAP)
         return next(itertools.islice(instructions, _LARGE - 1, None), False)
 
-    def below(
-        self, root: Node, loops: frozenset[int], shared: set[int], met: set[int]
-    ) -> Iterator[tuple[Node, bool]]:
+    def below(self, root: Node, loops: frozenset[int], shared: set[int], met: set[int]) -> Iterator[tuple[Node, bool]]:
         """Yield the nodes of a root's cone up to those that are computed by other nests, and whether they are such.
 
         Nodes that were met are left out, as the same nest has them.
