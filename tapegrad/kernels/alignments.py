@@ -20,71 +20,78 @@ from tapegrad.compiler.intrinsics import get, stack
 exp, log = vmath.exp, vmath.log
 #: States up to which the derivative is computed here: those of a sequence at one step stand on the stack.
 MOST: Final = 1024
+_BLOCK: Final = 128  # states of which exponentials are computed at a time
 
 
-def _sources(dtype: str) -> Callable[..., tuple[Any, Any, Any]]:
-    """Return a function of what a state is reached from: three logarithms, those of impossible ways infinite."""
+def _powers(dtype: str) -> Callable[..., None]:
+    """Return a function of what states are reached from: three logarithms each, those of impossible ways infinite.
+
+    It stores the largest of the three, and their exponentials relative to that: of all states the first one, then of
+    all the second, then the third. So they are computed as vectors.
+    """
     kind, infinite = np.dtype(dtype).type, math.inf
 
-    def sources(before: Any, leaps: Any, s: int) -> tuple[Any, Any, Any]:
+    def powers(part: Any, tops: Any, before: Any, leaps: Any, first: int, count: int) -> None:
         never = kind(-infinite)
-        x = load(before, s)
-        y = load(before, s - 1) if s > 0 else never
-        z = load(before, s - 2) + load(leaps, s) if s > 1 else never
-        return x, y, z
+        for k in range(count):
+            s = first + k
+            x = load(before, s)
+            y = load(before, s - 1) if s > 0 else never
+            z = load(before, s - 2) + load(leaps, s) if s > 1 else never
+            top = x if x > y else y
+            top = top if top > z else z
+            top = kind(0) if top - top != 0 else top  # also of infinite ones, which are no differences
+            store(tops, k, top)
+            store(part, k, x - top)
+            store(part, count + k, y - top)
+            store(part, 2 * count + k, z - top)
+        for k in range(3 * count):
+            store(part, k, exp(load(part, k)))
 
-    return sources
-
-
-def _largest(dtype: str) -> Callable[..., Any]:
-    kind = np.dtype(dtype).type
-
-    def largest(x: Any, y: Any, z: Any) -> Any:
-        top = x if x > y else y
-        top = top if top > z else z
-        return kind(0) if top - top != 0 else top  # also of infinite ones, which are no differences
-
-    return largest
+    return powers
 
 
 def _forward(dtype: str) -> Callable[[int, int, int], int]:
-    kind, size, sources, largest = np.dtype(dtype).type, np.dtype(dtype).itemsize, _sources(dtype), _largest(dtype)
-    infinite = math.inf
+    kind, size, powers, infinite = np.dtype(dtype).type, np.dtype(dtype).itemsize, _powers(dtype), math.inf
+    block, room = _BLOCK, _BLOCK * np.dtype(dtype).itemsize
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         """Take scores, leaps and the result; the geometry has the numbers of steps, sequences and states."""
         never = kind(-infinite)
         steps, n, states = get(geometry, 1), get(geometry, 2), get(geometry, 3)
+        part, tops = as_pointer(stack(3 * room), dtype), as_pointer(stack(room), dtype)
         for t in range(steps):
             for i in range(n):
                 at = (t * n + i) * states * size
                 scores, out = as_pointer(get(args, 0) + at, dtype), as_pointer(get(args, 2) + at, dtype)
                 leaps = as_pointer(get(args, 1) + i * states * size, dtype)
                 before = as_pointer(get(args, 2) + at - (n * states * size if t > 0 else 0), dtype)
-                for s in range(states):
-                    if t == 0:
-                        store(out, s, load(scores, s) if s < 2 else never)
-                        continue
-                    x, y, z = sources(before, leaps, s)
-                    top = largest(x, y, z)
-                    total = exp(x - top) + exp(y - top) + exp(z - top)
-                    store(out, s, (log(total) + top if total != 0 else never) + load(scores, s))
+                for s in range(states if t == 0 else 0):
+                    store(out, s, load(scores, s) if s < 2 else never)
+                for first in range(0, states if t > 0 else 0, block):
+                    count = min(block, states - first)
+                    powers(part, tops, before, leaps, first, count)
+                    for k in range(count):
+                        store(part, k, log(load(part, k) + load(part, count + k) + load(part, 2 * count + k)))
+                    for k in range(count):
+                        store(out, first + k, load(part, k) + load(tops, k) + load(scores, first + k))
         return 0
 
     return kernel
 
 
 def _back(dtype: str) -> Callable[[int, int, int], int]:
-    kind, size, sources, largest = np.dtype(dtype).type, np.dtype(dtype).itemsize, _sources(dtype), _largest(dtype)
-    room = MOST * np.dtype(dtype).itemsize
+    kind, size, powers, block = np.dtype(dtype).type, np.dtype(dtype).itemsize, _powers(dtype), _BLOCK
+    room, room_of_block = (MOST + 2) * np.dtype(dtype).itemsize, _BLOCK * np.dtype(dtype).itemsize
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         """Take the cotangent, leaps, the states and the target; the geometry is that of the forward."""
         steps, n, states = get(geometry, 1), get(geometry, 2), get(geometry, 3)
         stay, one, two = as_pointer(stack(room), dtype), as_pointer(stack(room), dtype), as_pointer(stack(room), dtype)
+        part, tops = as_pointer(stack(3 * room_of_block), dtype), as_pointer(stack(room_of_block), dtype)
         for i in range(n):
             leaps = as_pointer(get(args, 1) + i * states * size, dtype)
-            for s in range(states):
+            for s in range(states + 2):  # two behind the last, which stay zeros
                 store(stay, s, kind(0))
                 store(one, s, kind(0))
                 store(two, s, kind(0))
@@ -92,23 +99,21 @@ def _back(dtype: str) -> Callable[[int, int, int], int]:
                 at = (t * n + i) * states * size
                 ct, target = as_pointer(get(args, 0) + at, dtype), as_pointer(get(args, 3) + at, dtype)
                 before = as_pointer(get(args, 2) + at - (n * states * size if t > 0 else 0), dtype)
-                for s in range(states):  # upwards: what is read of `one` and `two` has not been replaced yet
-                    own = load(ct, s) + load(stay, s)
-                    if s + 1 < states:
-                        own += load(one, s + 1)
-                    if s + 2 < states:
-                        own += load(two, s + 2)
-                    if t == 0 and s > 1:
-                        own = kind(0)
+                for s in range(states):
+                    own = load(ct, s) + load(stay, s) + load(one, s + 1) + load(two, s + 2)
+                    own = kind(0) if t == 0 and s > 1 else own
+                    store(stay, s, own)
                     store(target, s, own + load(target, s) if accumulate else own)
-                    x, y, z = sources(before, leaps, s)
-                    top = largest(x, y, z)
-                    x, y, z = exp(x - top), exp(y - top), exp(z - top)
-                    total = x + y + z
-                    own = own / total if total != 0 else kind(0)
-                    store(stay, s, own * x)
-                    store(one, s, own * y)
-                    store(two, s, own * z)
+                for first in range(0, states, block):
+                    count = min(block, states - first)
+                    powers(part, tops, before, leaps, first, count)
+                    for k in range(count):
+                        x, y, z = load(part, k), load(part, count + k), load(part, 2 * count + k)
+                        total = x + y + z
+                        own = load(stay, first + k) / total if total != 0 else kind(0)
+                        store(stay, first + k, own * x)
+                        store(one, first + k, own * y)
+                        store(two, first + k, own * z)
         return 0
 
     return kernel
