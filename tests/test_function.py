@@ -397,6 +397,26 @@ def test_a_gradient_that_comes_through_a_saved_output_is_not_none(T):
     assert seen == [[True, False], [False, True]] * 3
 
 
+def test_a_hidden_write_that_is_marked_is_noticed_without_a_record_too(T):
+    class Doubled(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, is_returned=True):
+            ctx.mark_dirty(x)
+            x.data.mul_(2)
+            return x if is_returned else x * 1
+
+    w, x = T.ones(2, requires_grad=True), T.ones(2)
+    y = w * x
+    Doubled.apply(x)
+    with T.no_grad():
+        Doubled.apply(x)
+    assert x._version == 2
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="Some elements marked as dirty during the forward"):
+        Doubled.apply(x, False)
+
+
 def test_an_input_that_forward_writes_to(T):
     x = leaf(T, 1.0, 2.0)
     y = x * 1

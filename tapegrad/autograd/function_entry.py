@@ -144,8 +144,6 @@ def recorded(
     for name in ("_saved", "_saved_for_forward"):
         if name in attributes:
             attributes[name] = _kept(attributes[name], [None if _is_among(own, shown) else own for own in outputs])
-    if dirty:
-        _check_dirty(dirty, outputs)
     kinds: list[Layout | bool | None] = []  # of each output: None, or the layout of a constant, or False for no tensor
     differentiable: dict[int, Layout] = {}
     for number, value in enumerate(outputs):
@@ -160,6 +158,9 @@ def recorded(
             kinds.append(layout)
     if not differentiable:
         return without_history(tensors, out, dirty)
+    _note_dirty(dirty, outputs)
+    if any(isinstance(tensor._node, Leaf) for tensor in dirty):
+        raise RuntimeError(_DIRTY_LEAF)
     results_of: Any = tuple(differentiable.values())  # as compiled code finds the plan
     if len(outputs) == 1 and not dirty:
         results_of = outputs[0]._layout
@@ -194,6 +195,7 @@ def recorded(
 def without_history(tensors: list[Tensor], out: Any, dirty: Sequence[Tensor]) -> Any:
     """Return the outputs of a call that is not recorded: an input that is returned becomes a view of it."""
     outputs = out if out.__class__ is tuple else (out,)
+    _note_dirty(dirty, outputs)
     results = [
         constant(value._data, value._layout.plain)
         if _is_among(value, tensors) and not _is_among(value, dirty)
@@ -207,12 +209,13 @@ def _is_among(value: Any, tensors: Sequence[Any]) -> bool:
     return any(value is tensor for tensor in tensors)
 
 
-def _check_dirty(dirty: Sequence[Tensor], outputs: Sequence[Any]) -> None:
+def _note_dirty(dirty: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Note the writes of `forward`, which may have been hidden; raise unless what it has written to is returned."""
     for tensor in dirty:
+        if not isinstance(tensor, Tensor):
+            raise RuntimeError(f"mark_dirty can only accept variables, but argument is a {type(tensor).__name__}")
         if not _is_among(tensor, outputs):
             raise RuntimeError(_DIRTY_LOST)
-        if isinstance(tensor._node, Leaf):
-            raise RuntimeError(_DIRTY_LEAF)
         versions.note(tensor._array())
 
 
