@@ -128,6 +128,38 @@ def test_the_tangent_follows_a_write(name: str) -> None:
     check(inside(call))
 
 
+DERIVED = {
+    "function": "q = d * 2; q.tanh_()",
+    "copy": "q = w.T.zeros_like(w.x); q.copy_(d); q.tanh_()",
+    "choice": "q = w.T.where(d > 1.5, d, d * 1); q.tanh_()",
+    "view": "q = d * d; v = q[:1]; v.mul_(2); q = v * 1",
+    "views": "q = d * d; v = q[1:]; v.mul_(3); q = w.T.cat([v, v * v])",
+    "base of a view": "q = d * d; v = q[1:]; v.mul_(3)",
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("name", DERIVED)
+def test_tangents_of_what_was_written_to_have_derivatives(name: str) -> None:
+    def call(w: Any, _: Any) -> Any:
+        names = {"w": w, "d": w.forward_ad.make_dual(w.w, w.y)}
+        exec(DERIVED[name], names)
+        tangent = w.forward_ad.unpack_dual(names["q"]).tangent
+        return tangent, w.autograd.grad((tangent * tangent).sum(), w.w)
+
+    check(inside(call))
+
+
+@needs_torch
+def test_views_of_a_tensor_without_its_tangent_have_none() -> None:
+    def call(w: Any, _: Any) -> Any:
+        dual = w.forward_ad.make_dual(w.w, w.y) * 1
+        primal = w.forward_ad.unpack_dual(dual).primal
+        return [unpacked(w, own) for own in (primal[:1], primal.view(1, 2)[0] * 2, dual[:1] * primal[1:])]
+
+    check(inside(call))
+
+
 def test_random_numbers_written_over_a_dual_are_refused() -> None:
     with forward_ad.dual_level():
         y = forward_ad.make_dual(tg.ones(2), tg.ones(2)) * 2

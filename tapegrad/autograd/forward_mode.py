@@ -14,7 +14,6 @@ from tapegrad.autograd.jvp import Tangents, jvp
 from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, xp
 from tapegrad.tape import versions, views
-from tapegrad.tape.entries import Leaf
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["Duals", "forward_mode"]
@@ -59,7 +58,7 @@ class Duals:
         _, tangent, missed = known
         if tangent is not None and self._missed(value) != missed:
             raise RuntimeError(_MISSED)
-        return tangent
+        return None if tangent is None else views.renewed(tangent)
 
     def _part_of_base(self, value: Any) -> Tensor | None:
         if not self._known or not isinstance(value, Tensor) or getattr(value._data, "base", None) is None:
@@ -81,25 +80,33 @@ class Duals:
 
     def write(self, target: Tensor, key: Any, value: Any, write: Callable[[Tensor, Any, Any], None]) -> None:
         """Write a value at an index of a tensor, and its tangent at the same index of the tensor's."""
-        tangent, own, before = self.tangent_of(value), self._tangent_to_write(target), versions.version(target._array())
+        tangent, before = self.tangent_of(value), versions.version(target._array())
+        own = self._tangent_to_write(target, tangent is not None and tangent.requires_grad)
         with modes.uninterrupted():
             write(target, key, value)
             write(own, key, 0.0 if tangent is None else tangent)
         owner = id(versions.owner_of(target._array()))
         self._followed[owner] = self._followed.get(owner, 0) + versions.version(target._array()) - before
 
-    def _tangent_to_write(self, target: Tensor) -> Tensor:
+    def _tangent_to_write(self, target: Tensor, is_recorded: bool) -> Tensor:
         tangent = self.tangent_of(target)
         if tangent is None:
             base = views.root_of(target)
             self.note(base, from_array(np.zeros(base.shape, base.dtype)))
             if base is not target:
                 self._known.pop(id(target), None)
-            return self._tangent_to_write(target)
-        if isinstance(tangent._node, Leaf):
+            return self._tangent_to_write(target, is_recorded)
+        if is_recorded or tangent._node is not None:  # operations may have saved it: a copy is written to
+            root = views.root_of(target)
+            whole = self.tangent_of(root)
+            if whole is None:
+                root, whole = target, tangent
             with modes.uninterrupted():
-                tangent = tangent.clone()
-            self.note(target, tangent)
+                self.note(root, whole.clone())
+            for key, (reference, own, _) in list(self._known.items()):
+                if own is not None and getattr(reference(), "_viewed", None) is root is not reference():
+                    del self._known[key]
+            return self.tangent_of(target)  # type: ignore[return-value]
         return tangent
 
     def around(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -141,6 +148,10 @@ class Duals:
                 for result, tangent in zip(results, found if isinstance(found, tuple) else (found,), strict=True):
                     if tangent is not None:
                         self.note(result, _with_own_memory(result, bound.operands, tangent, own))
+        elif any(id(x) in self._known for x in bound.operands):  # views of what has none though its base has one
+            for result in out if isinstance(out, tuple) else (out,):
+                if hasattr(result, "_viewed"):
+                    self.note(result, None)
         return out
 
 
