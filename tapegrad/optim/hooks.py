@@ -82,8 +82,12 @@ class Hooked:
         self._was_stepped = False
 
     def _hooks_of_steps(self) -> list[Any]:
-        tables = (_pre_hooks, self._hooks["step_pre"], self._hooks["step_post"], _post_hooks)
-        return [hook for table in tables for hook in (*table.values(), table)]
+        found: list[Any] = []
+        for table in (_pre_hooks, self._hooks["step_pre"], self._hooks["step_post"], _post_hooks):
+            if table:
+                found += table.values()
+            found.append(table)
+        return found
 
     def _register(self, kind: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         table = self._hooks[kind]

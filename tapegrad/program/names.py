@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from tapegrad.func.trees import is_network
-from tapegrad.program.standing import ABSENT, Place
+from tapegrad.program.standing import ABSENT, Place, Standing
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -191,7 +191,16 @@ class Names:
         lists = {id(name.holder): name.holder for name in names.values() if isinstance(name.holder, list)}
         parts = [(name, name.value()) for name in names.values() if id(name.holder) not in lists]
         found += [functools.partial(has_elements, own, list(map(id, own))) for own in lists.values()]
-        return [*found, functools.partial(stand_behind, parts)] if parts else found
+        places: list[Place] = []
+        others: list[tuple[Name, Any]] = []
+        for name, value in parts:
+            key = types.CellType if isinstance(name.holder, types.CellType) else name.key
+            if value is not None and isinstance(name.holder, (dict, types.CellType)):
+                places.append(Place(name.holder, key, value))
+            else:
+                others.append((name, value))
+        found += [Standing(places)] if places else []
+        return [*found, functools.partial(stand_behind, others)] if others else found
 
 
 def _is_traced(value: Any) -> bool:
