@@ -26,7 +26,8 @@ def compile(
         Takes and returns tensors, arrays and numbers, and lists, dicts and tuples of them. Floats are inputs of the
         program. Bools, strings, shapes and dtypes are constants of it: for other ones the function is traced again. An
         integer is a constant until another one comes, then an input, unless Python looks at it, as `range` does. If
-        the Python code depends on values, e.g. in ``if x > 0``, each branch has its own program.
+        the Python code depends on values, e.g. in ``if x > 0``, each branch has its own program. ``return x.item()``
+        is an output like another.
     memory : int, optional
         How many bytes each loop by `tapegrad.func.scan`, `while_loop` or `fori_loop` may keep for its derivative, and
         how many the program may keep between its operations. A loop that needs more keeps the inputs of some iterations

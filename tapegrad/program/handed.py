@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tapegrad import modes
 from tapegrad.func.level import array_of
 from tapegrad.func.trees import fields_of, flatten, is_record, is_row, tree_map
 from tapegrad.program.given import Given
@@ -78,6 +79,9 @@ def called_in_trace(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], changed: list[Place]
 ) -> Any:
     """Call a function, and note in `changed` what it changes in containers."""
+    tracer = modes.tracer()
+    if tracer is not None:
+        tracer.returns_to = called_in_trace.__code__
     handed = _Handed(args, kwargs)
     out = function(*args, **kwargs)
     changed[:] = handed.changed()

@@ -11,6 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from types import CodeType
 from typing import Any, Final
 
 import numpy as np
@@ -59,6 +60,7 @@ class Tracer(Takes):
         super().__init__()
         self.has_functions = False
         self.has_integers = False
+        self.returns_to: CodeType | None = None  # the code that gets what the function returns
         self._tensors: dict[int, Callable[[], Tensor | None]] = {}
         self._hooked: list[tuple[TapeNode, TracingError]] = []
 

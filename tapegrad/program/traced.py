@@ -13,6 +13,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
+from tapegrad.program.returned import Number, returns_to
 from tapegrad.tape import traces
 from tapegrad.tensor import Tensor
 
@@ -70,10 +71,13 @@ class Traced(Tensor):
         raise error("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
 
     def item(self) -> Any:
-        """Return the only element, and guard it."""
+        """Return the only element, and guard it; what stands for it, if the function returns it at once."""
         if self.numel() != 1:
             return super().item()
-        return _tracer().look(self).item()
+        tracer = _tracer()
+        if tracer.returns_to is not None and returns_to(tracer.returns_to):
+            return Number((tracer.detached(self if self.ndim == 0 else self.reshape(())),))
+        return tracer.look(self).item()
 
     def tolist(self) -> Any:
         """Return the elements as a nested list, and guard them."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
 
 KEY: Final = "traceback_"  # of the metadata of a node, as in PyTorch
-_HERE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
+HERE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _LIBRARIES: Final = os.path.dirname(os.__file__) + os.sep
 _writes: Final[dict[int, tuple[weakref.ref[np.ndarray], list[str]]]] = {}
 state.register("tape.traces: arrays whose last write was noted", lambda: len(_writes), _writes.clear)
@@ -36,7 +36,7 @@ def stack() -> list[str]:
     import traceback  # at call time: it takes 2 ms
 
     frames = traceback.extract_stack(sys._getframe(1))
-    while frames and frames[-1].filename.startswith(_HERE):
+    while frames and frames[-1].filename.startswith(HERE):
         frames.pop()
     return traceback.format_list(frames)
 
@@ -45,7 +45,7 @@ def line_of_user() -> str:
     """Return the innermost line of the user's program, without those of installed libraries."""
     import traceback
 
-    frames = [entry for entry in traceback.extract_stack(sys._getframe(1)) if not entry.filename.startswith(_HERE)]
+    frames = [entry for entry in traceback.extract_stack(sys._getframe(1)) if not entry.filename.startswith(HERE)]
     entry = [
         frame for frame in frames if not frame.filename.startswith(_LIBRARIES) and "site-packages" not in frame.filename
     ]

@@ -17,6 +17,7 @@ from numba.np.numpy_support import as_dtype, from_dtype
 
 from tapegrad.program.export.code import Way
 from tapegrad.program.export.njit import data_of
+from tapegrad.program.returned import Number
 from tapegrad.program.signature import Slot
 from tapegrad.program.templates import guard_words
 from tapegrad.recording.objects import TensorObject
@@ -83,6 +84,8 @@ class Call:
             layout = self.outputs[tree.number]
             element = from_dtype(layout.dtype)
             return types.Array(element, layout.ndim, "C") if layout.ndim else element
+        if isinstance(tree, Number):
+            return self._type(*tree)
         children = _children(tree)
         if children is not None:
             return types.Tuple([self._type(child) for child in children])
@@ -271,6 +274,8 @@ class _Emitter:
             model = context.data_model_manager[from_dtype(self.call_.outputs[tree.number].dtype)]
             typed = builder.bitcast(pointer, model.get_data_type().as_pointer())
             return model.from_data(builder, builder.load(typed))
+        if isinstance(tree, Number):
+            return self.result(*tree, arrays)
         children = _children(tree)
         if children is not None:
             return context.make_tuple(builder, self.call_._type(tree), [self.result(own, arrays) for own in children])

@@ -19,6 +19,7 @@ from tapegrad.program.checkpoints import Checkpointed
 from tapegrad.program.files.makers import MAKERS, array_text
 from tapegrad.program.implicit import Equations
 from tapegrad.program.program import Program
+from tapegrad.program.returned import Number
 from tapegrad.program.scan import Scan
 from tapegrad.program.signature import Slot
 
@@ -80,6 +81,8 @@ def shown(value: Any, array: Callable[[np.ndarray], str] = array_text, names: Ma
     if kind in (dict, OrderedDict):
         pairs = [f"{shown(key)}: {shown(own, array, names)}" for key, own in value.items()]
         return f"{{{', '.join(pairs)}}}"
+    if kind is Number:
+        return f"number({several(value)})"
     if kind is Part:
         return f"Part({several(value)})"
     if isinstance(value, tuple) and hasattr(kind, "_fields"):

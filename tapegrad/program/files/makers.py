@@ -16,7 +16,9 @@ from tapegrad.ops.parts import Part
 from tapegrad.program.batch import Batch, batch_of
 from tapegrad.program.checkpoints import Checkpointed, checkpointed
 from tapegrad.program.program import Program
+from tapegrad.program.returned import Number
 from tapegrad.program.scan import Scan, scan_of
+from tapegrad.program.signature import Slot
 
 __all__ = ["MAKERS", "array_text", "dtype_of"]
 
@@ -84,6 +86,12 @@ def _named(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
         raise ValueError(f"a named tuple has identifiers as names, not {words}")
     kind: Any = namedtuple(name, fields)  # type: ignore[misc]
     return kind._make(values)
+
+
+def _number(output: Any) -> Number:
+    if not isinstance(output, Slot):
+        raise ValueError(f"a number is an output, not {output!r}")
+    return Number((output,))
 
 
 def _batch(ways: tuple[Program, ...], mapped: tuple[bool, ...], flags: bool) -> Batch:
@@ -176,6 +184,7 @@ MAKERS: Final[dict[str, Callable[..., Any]]] = {
     "dtype": dtype_of,
     "Part": _part,
     "named": _named,
+    "number": _number,
     "batch": _batch,
     "scan": _scan,
     "back": _back,
