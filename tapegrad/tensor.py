@@ -219,7 +219,7 @@ class Tensor(TensorMethods):
             raise RuntimeError(f"{who} can require gradients; convert this one of {self.dtype}, e.g. with .double()")
         if not wanted and not self.is_leaf:
             raise RuntimeError(errors.RESULT_FLAG)
-        if wanted and self._node is None:
+        if wanted and views.renewed(self)._node is None:
             check_flag(self._layout)
             self._array()
             self._layout = self._layout.tracked

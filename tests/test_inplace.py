@@ -354,3 +354,23 @@ def test_sums_with_a_factor(T):
     with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
         n.add_(n, alpha=0.5)
     assert T.tensor([1.0, 2.0]).add_(n, alpha=2).tolist() == [3, 6]
+
+
+SOURCES: dict[str, Callable[[Any, Any], Any]] = {
+    "copy_": lambda T, v: T.zeros(2).copy_(v),
+    "copy_ to a view": lambda T, v: T.zeros(2, 2)[0].copy_(v),
+    "masked_scatter_": lambda T, v: T.zeros(2).masked_scatter_(T.tensor([True, True]), v),
+    "requires_grad_": lambda T, v: v.requires_grad_() * 1,
+    "index": lambda T, v: T.zeros(2).index_copy_(0, T.tensor([0, 1]), v),
+    "sum": lambda T, v: T.zeros(2).add_(v),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_view_that_is_older_than_the_history_of_its_base_brings_it(T: Any, name: str) -> None:
+    for _ in range(3):
+        x, base = T.tensor([1.0, 2.0, 3.0], requires_grad=True), T.zeros(3)
+        view = base[1:]
+        base[:] = x * 2
+        SOURCES[name](T, view).sum().backward()
+        assert x.grad.tolist() == [0, 2, 2]

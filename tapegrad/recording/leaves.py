@@ -24,6 +24,7 @@ from tapegrad.recording.objects import (
     plain_layout,
     with_runtime,
 )
+from tapegrad.recording.operands import is_stale
 from tapegrad.recording.results import take_slot
 from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
@@ -178,7 +179,8 @@ def as_leaf(self: NDArray, args: Array[TensorObject], nargs: int, names: Tuple) 
     if tensor.data == 0 or tensor.layout == 0:
         return vectorcall(maker.otherwise, args, nargs, names)
     plain = tensor.layout
-    if tensor.node != runtime.none or tensor.data.type != runtime.array_type or plain.tracked == runtime.none:
+    is_new = tensor.node == runtime.none and is_stale(runtime, tensor) == 0
+    if is_new == 0 or tensor.data.type != runtime.array_type or plain.tracked == runtime.none:
         return vectorcall(maker.otherwise, args, nargs, 0)
     layout = LayoutObject(vectorcall(plain.tracked, 0, 0, 0))
     if layout == runtime.none:

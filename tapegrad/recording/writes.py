@@ -9,6 +9,7 @@ from tapegrad.compiler.intrinsics import external, memset, stack
 from tapegrad.modes import DISABLED, INTERCEPTORS
 from tapegrad.recording.native import Lazy, clear_error, decref, incref, integer, load, new_integer, vectorcall
 from tapegrad.recording.objects import Runtime, TensorObject, is_tensor, with_runtime
+from tapegrad.recording.operands import is_stale
 from tapegrad.runtime.objects import WRITEABLE, NDArray, Object
 from tapegrad.runtime.structs import Array, Struct, slot
 from tapegrad.tape.entries import HEAD_ENTRIES
@@ -110,7 +111,8 @@ def may_write(runtime: Runtime, args: Array[Object], count: int) -> int:
     if node != runtime.none or (base != 0 and (base == runtime.unrecorded or base.node != runtime.none)):
         return 0
     for number in range(1, count):
-        if is_tensor(runtime, args[number].type) and TensorObject(args[number]).node != runtime.none:
+        value = TensorObject(args[number])
+        if is_tensor(runtime, value.type) and (value.node != runtime.none or is_stale(runtime, value)):
             return 0
     return 1
 
