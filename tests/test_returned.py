@@ -79,7 +79,15 @@ def as_text(x: Any) -> Any:
     return f"{x[0].item():.3f}"
 
 
-USED = (helped, by_a_function, in_a_variable, in_a_comprehension, in_a_call, as_text)
+def as_a_key(x: Any) -> Any:
+    return {x[0].item(): 1, (x[1].item(), 2): 3}
+
+
+def negative(x: Any) -> Any:
+    return -x[0].item(), x[1].item() or 2.0
+
+
+USED = (helped, by_a_function, in_a_variable, in_a_comprehension, in_a_call, as_text, as_a_key, negative)
 
 
 def same(one: Any, other: Any) -> None:

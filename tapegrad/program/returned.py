@@ -82,6 +82,8 @@ def _is_returned(code: CodeType, place: int) -> bool:
             return above == 0
         taken = {"BUILD_TUPLE": arg, "BUILD_LIST": arg, "BUILD_MAP": 2 * arg, "BUILD_CONST_KEY_MAP": arg + 1}.get(name)
         if taken is not None:
+            if name == "BUILD_MAP" and above < taken and above % 2:  # it is a key, or in one
+                return False
             above = max(0, above + 1 - taken)
         elif name == "SWAP":  # behind a `with`
             above = arg - 1 if above == 0 else 0 if above == arg - 1 else above
