@@ -1,5 +1,6 @@
 """The memory pool: buffers come back exactly when nothing refers to them, within the limit, whoever asks."""
 
+import gc
 import mmap
 import os
 import threading
@@ -14,6 +15,12 @@ from tapegrad.runtime import pool
 SIZE = 1 << 18  # bytes, a multiple of a page
 
 pytestmark = pytest.mark.skipif("TAPEGRAD_TEST_AS_LARGE" in os.environ, reason="arrays of all sizes are in the pool")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_garbage():
+    """Let no array of another test be in use, which a cycle may hold."""
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)

@@ -136,6 +136,18 @@ def test_gradients(function: Callable[..., Any], way: str, monkeypatch: pytest.M
             np.testing.assert_allclose(own, other, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("function", CASES, ids=lambda own: own.__name__)
+def test_short_walks_write_what_others_do(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed twice is brought back once."""
+    counts = []
+    for few in (scripts.FEW, 0):
+        monkeypatch.setattr(scripts, "FEW", few)
+        compiled = tg.compile(lambda x: function(x.detach().requires_grad_()))
+        compiled(X)
+        counts.append([len(program.entries) for program in compiled.programs])
+    assert counts[0] == counts[1]
+
+
 def test_python_serves_an_entry_of_a_kind_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def function(x: Any, turns: int) -> Any:
         y = x

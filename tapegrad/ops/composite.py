@@ -160,10 +160,12 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """
     try:
         out = matmul(input, permute(weight, (1, 0)) if len(shape_of(weight)) == 2 else t(weight))
-    except RuntimeError as error:
-        dtypes = [TORCH_NAMES.get(getattr(own, "dtype", np.dtype(float)).name, "") for own in (input, weight)]
+    except TypeError:
         if isinstance(input, (int, float)):
             raise errors.not_a_tensor("linear", "input", 1, input) from None
+        raise
+    except RuntimeError as error:
+        dtypes = [TORCH_NAMES.get(getattr(own, "dtype", np.dtype(float)).name, "") for own in (input, weight)]
         if bias is None or dtypes[0] == dtypes[1]:
             raise
         names = f"{dtypes[0]} and {dtypes[1]}"

@@ -20,7 +20,7 @@ from tapegrad.ops.table.results import is_part
 from tapegrad.ops.table.rules import cotangents
 from tapegrad.program.calls import Calls, Kind
 from tapegrad.program.numbers import array_of
-from tapegrad.program.short_walk import ShortWalk
+from tapegrad.program.short_walk import ShortWalk, find_same
 from tapegrad.program.walk import Walk
 from tapegrad.recording.plan import Plan
 from tapegrad.runtime import state
@@ -89,7 +89,10 @@ class Scripts(Calls):
     def walk(self, sweep: Sweep, cts: list[Any]) -> None:
         """Visit the entries that a sweep has found; see `tapegrad.sweep.recorded.run_recorded`."""
         found, before = FoundEntries(sweep), self._walk
-        self._walk = ShortWalk(found.order) if len(found.order) < FEW else self._compiled_walk
+        if len(found.order) < FEW:
+            self._walk = ShortWalk(found.order, find_same(found, self._known_places, self._by_identity))
+        else:
+            self._walk = self._compiled_walk
         try:
             with self._walk.of(sweep):
                 self._visit_all(found, cts)
@@ -163,13 +166,18 @@ class Scripts(Calls):
             (value,) = self._write_script(script, [before.number, value.number])
         self._walk.give(entry_id, *value)
 
-    def _know(self, plan: Plan) -> None:
-        """Find out where the residuals of a plan stand."""
+    def _known_places(self, plan: Plan) -> tuple[list[int], list[int]] | None:
+        """Return where the residuals of a plan stand; see `_residuals`."""
         if plan not in self._places:
             self._places[plan] = _residuals(plan)
+        return self._places[plan]
+
+    def _know(self, plan: Plan) -> None:
+        """Tell compiled code where the residuals of a plan stand."""
+        places = self._known_places(plan)
         if isinstance(self._walk, Walk) and plan not in self._told:
             self._told.add(plan)
-            self._walk.know_plan(plan, self._places[plan])
+            self._walk.know_plan(plan, places)
 
     def _coded(self, script: Script | None) -> Script | None:
         """Return a script with numbers for the plans of its operations."""
