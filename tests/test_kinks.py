@@ -464,8 +464,8 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
 NOT_ON_TORCH = (
     "im2col", "col2im", "conv2d_biased", "conv2d_transposed", "conv2d_kernels", "float_power",
     "recurrence", "solve_sylvester", "sqrtm", "frexp", "mvlgamma",
-    "polygamma", "gamma_derivative", "beta_derivative", "resampled", "pooled", "fractionally_pooled", "resized",
-    "ldl_solve", "segment_reduce",
+    "polygamma", "gamma_derivative", "beta_derivative", "resampled", "pooled", "unpooled", "fractionally_pooled",
+    "resized", "ldl_solve", "segment_reduce",
     "lstm_steps", "gru_steps", "rnn_tanh_steps", "rnn_relu_steps",
 )  # fmt: skip
 # Beside an infinite element: torch has nan or 0 where these have what stands here.
