@@ -17,6 +17,7 @@ import tapegrad as tg
 from tapegrad import autograd, func
 from tapegrad.ops.table.op import Op, Sample, op_table
 from tapegrad.program.fuse import Fused, Refused, fuse
+from tapegrad.program.fuse.moves import courses
 from tapegrad.program.program import Program
 from tapegrad.program.trace import TracingError, trace
 from tapegrad.testing.operands import operands_of
@@ -349,6 +350,18 @@ def test_random_programs(program: RandomProgram) -> None:
         except (TracingError, Refused, RuntimeError):
             return
         assert_near(call(traced, code, arrays), expected, 1e6, least=1.0)  # terms may cancel
+
+
+def test_movements_without_elements():
+    """Where elements go on was asked of none."""
+
+    def function(x):
+        return tg.sin(x.reshape(-1)[:6].reshape(3, 2).repeat(0, 2)).sum() + x.sum()
+
+    value, slope = tg.compile(func.value_and_grad(function))(np.ones((4, 3)))
+    assert value == 12.0
+    np.testing.assert_array_equal(slope, np.ones((4, 3)))
+    assert courses(np.zeros((2, 0, 3), np.int64), [(4,), (0,)]) == [[[], []]] * 3
 
 
 @pytest.mark.parametrize("turns", [4, 7])

@@ -26,18 +26,18 @@ def courses(positions: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[li
     Most movements show it where the result begins. All positions are looked at only for operands of which a dimension
     was not found there.
     """
-    found: list[list[list[int]]] = [[[] for _ in shapes] for _ in positions.shape]
+    changed: list[list[list[int]]] = [[[] for _ in shapes] for _ in positions.shape]
     starts = np.cumsum([1, *map(math.prod, shapes)]).tolist()
     beginning = positions[(slice(_FEW if positions.ndim < 3 else 4),) * positions.ndim]
     for part in (beginning, positions) if positions.size > beginning.size else (positions,):
-        for own, (start, shape) in enumerate(zip(starts, shapes, strict=False)):
-            known = {k for each in found for k in each[own]}
-            if all(k in known for k, length in enumerate(shape) if length > 1):
+        for operand, (start, shape) in enumerate(zip(starts, shapes, strict=False)):
+            met = {k for of_dim in changed for k in of_dim[operand]}
+            if all(k in met for k, length in enumerate(shape) if length > 1):
                 continue
-            for k, length in enumerate(part.shape):
-                if length > 1 and not found[k][own]:
-                    found[k][own] = _along(np.moveaxis(part, k, -1), start, shape)
-    return found
+            for dim, length in enumerate(part.shape):
+                if length > 1 and not changed[dim][operand]:
+                    changed[dim][operand] = _along(np.moveaxis(part, dim, -1), start, shape)
+    return changed
 
 
 def _along(lines: np.ndarray, start: int, shape: tuple[int, ...]) -> list[int]:
@@ -45,9 +45,9 @@ def _along(lines: np.ndarray, start: int, shape: tuple[int, ...]) -> list[int]:
     end = start + math.prod(shape)
     one, two = lines[..., :-1], lines[..., 1:]
     is_next = (one >= start) & (two >= start) & (one < end) & (two < end) & (one != two)
-    place = np.unravel_index(int(is_next.argmax()), is_next.shape)
-    if not is_next[place]:
+    if not is_next.any():
         return []
+    place = np.unravel_index(int(is_next.argmax()), is_next.shape)
     here, there = (np.unravel_index(int(own[place]) - start, shape) for own in (one, two))
     return [k for k in range(len(shape)) if here[k] != there[k]]
 
