@@ -28,10 +28,7 @@ def implicit_cotangent(layout: Layout) -> Tensor | None:
     try:
         return _ones[layout]
     except KeyError:
-        if len(_ones) >= _MOST_ONES:
-            _ones.clear()
-        one = _ones[layout] = _one(layout)
-        return one
+        return state.put(_ones, layout, _one(layout), _MOST_ONES)
 
 
 def _one(layout: Layout) -> Tensor | None:

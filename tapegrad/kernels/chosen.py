@@ -36,8 +36,11 @@ COMBINED: Final[dict[str, Callable[[Any, Any], Any]]] = {
 FIRST: Final = {"replace": 0.0, "sum": 0.0, "prod": 1.0, "amax": -math.inf, "amin": math.inf}
 
 
-def _gather(dtype: str) -> Callable[..., int]:
-    """Return the kernel with arguments x, indices, result; after the shape of the indices stands the length."""
+def _moved(dtype: str, puts: bool) -> Callable[..., int]:
+    """Return the kernel with arguments x, indices, result; after the shape of the indices stands the length.
+
+    The result has the elements of x that indices choose; or it is zeros, and the kernel puts x where indices say.
+    """
     size = np.dtype(dtype).itemsize
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
@@ -50,8 +53,11 @@ def _gather(dtype: str) -> Callable[..., int]:
                     index = get(indices, at)
                     if index < 0 or index >= length:
                         return 1
-                    value = load_at(x, ((i * length + index) * inner + j) * size, dtype)
-                    store_at(out, at * size, value, dtype)
+                    here, there = at * size, ((i * length + index) * inner + j) * size
+                    if puts:
+                        store_at(out, there, load_at(x, here, dtype), dtype)
+                    else:
+                        store_at(out, here, load_at(x, there, dtype), dtype)
         return 0
 
     return kernel
@@ -84,26 +90,6 @@ def _scatter(dtype: str, way: str) -> Callable[..., int]:
                         else:
                             value = combined(load_at(out, place, dtype), load_at(source, at * step * size, dtype))
                             store_at(out, place, value, dtype)
-        return 0
-
-    return kernel
-
-
-def _placed(dtype: str) -> Callable[..., int]:
-    """Return the kernel with arguments source, indices, result: zeros, but for the source at the indices."""
-    size = np.dtype(dtype).itemsize
-
-    def kernel(args: int, geometry: int, accumulate: int) -> int:
-        outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
-        source, indices, out = get(args, 0), get(args, 1), get(args, 2)
-        for i in range(outer):
-            for k in range(n):
-                for j in range(inner):
-                    at = (i * n + k) * inner + j
-                    index = get(indices, at)
-                    if index < 0 or index >= length:
-                        return 1
-                    store_at(out, ((i * length + index) * inner + j) * size, load_at(source, at * size, dtype), dtype)
         return 0
 
     return kernel
@@ -166,8 +152,8 @@ def chosen_address(name: str, dtype: str, way: str = "") -> int:
     """Return the address of a kernel: gather, scatter in some way, placed-along, or left-out-along."""
     if name == "scatter":
         return address_of(f"scatter-{way}-{dtype}", _scatter(dtype, way))
-    make = {"gather": _gather, "placed-along": _placed, "left-out-along": _left_out}[name]
-    return address_of(f"{name}-{dtype}", make(dtype))
+    kernel = _left_out(dtype) if name == "left-out-along" else _moved(dtype, puts=name == "placed-along")
+    return address_of(f"{name}-{dtype}", kernel)
 
 
 def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:

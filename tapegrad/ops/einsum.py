@@ -95,9 +95,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     key = equation, *(tensor._layout.shape for tensor in tensors)
     recipe = _recipes.get(key)
     if recipe is None:
-        if len(_recipes) >= _MAX_RECIPES:
-            _recipes.clear()
-        _recipes[key] = recipe = _recipe(equation, key[1:])
+        recipe = state.put(_recipes, key, _recipe(equation, key[1:]), _MAX_RECIPES)
     return recipe(tensors)
 
 

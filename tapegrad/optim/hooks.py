@@ -82,12 +82,12 @@ class Hooked:
         self._was_stepped = False
 
     def _hooks_of_steps(self) -> list[Any]:
-        found: list[Any] = []
+        hooks: list[Any] = []
         for table in (_pre_hooks, self._hooks["step_pre"], self._hooks["step_post"], _post_hooks):
             if table:
-                found += table.values()
-            found.append(table)
-        return found
+                hooks += table.values()
+            hooks.append(table)
+        return hooks
 
     def _register(self, kind: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         table = self._hooks[kind]

@@ -276,9 +276,7 @@ class Calls(Numbers):
         if made is result and (self._count, self.looks) == before:
             converted = _converted(operands, bound.operands)
             if converted is not None:
-                if len(_kinds) >= _MOST_KINDS:
-                    _kinds.clear()
-                _kinds[key] = kind._replace(converted=converted) if converted else kind
+                state.put(_kinds, key, kind._replace(converted=converted) if converted else kind, _MOST_KINDS)
         return result
 
     def renew_all(self, values: Iterable[Any]) -> None:

@@ -192,15 +192,15 @@ class Names:
         parts = [(name, name.value()) for name in names.values() if id(name.holder) not in lists]
         found += [functools.partial(has_elements, own, list(map(id, own))) for own in lists.values()]
         places: list[Place] = []
-        others: list[tuple[Name, Any]] = []
+        attributes: list[tuple[Name, Any]] = []
         for name, value in parts:
             key = types.CellType if isinstance(name.holder, types.CellType) else name.key
             if value is not None and isinstance(name.holder, (dict, types.CellType)):
                 places.append(Place(name.holder, key, value))
             else:
-                others.append((name, value))
+                attributes.append((name, value))
         found += [Standing(places)] if places else []
-        return [*found, functools.partial(stand_behind, others)] if others else found
+        return [*found, functools.partial(stand_behind, attributes)] if attributes else found
 
 
 def _is_traced(value: Any) -> bool:

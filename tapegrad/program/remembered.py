@@ -152,8 +152,8 @@ def _token(program: Program) -> bytes:
         digest.update(f"{value.__class__.__name__}{data.dtype.str}{data.shape}".encode() + data.tobytes())
     digest.update(_layouts(program, program.inputs).encode())
     counts = len(program.inputs), len(program.constants), len(program.outputs), len(program.guards)
-    others = [*program.inputs, *program.constants, *program.outputs, *[own.value for own in program.guards]]
-    order = _in_order(np.concatenate([np.array(others, np.int64), columns.numbers]))
+    ends = [*program.inputs, *program.constants, *program.outputs, *[own.value for own in program.guards]]
+    order = _in_order(np.concatenate([np.array(ends, np.int64), columns.numbers]))
     digest.update(repr(counts).encode() + order.tobytes())
     return digest.digest()
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tapegrad.tape import traces
 
-__all__ = ["Number", "item_of", "returns_to"]
+__all__ = ["Number", "returns_to"]
 
 _PUSHES: Final = ("LOAD_FAST", "LOAD_CONST", "LOAD_SMALL_INT", "LOAD_DEREF", "LOAD_GLOBAL", "PUSH_NULL")
 _POPS: Final = {
@@ -40,11 +40,6 @@ class Number(tuple[Any]):
     def _make(cls, values: Iterable[Any]) -> Any:
         (value,) = values
         return value.item() if hasattr(value, "item") else cls((value,))
-
-
-def item_of(parts: tuple[Any]) -> Any:
-    """Return the number that an output of a program holds."""
-    return parts[0].item()
 
 
 def returns_to(caller: CodeType) -> bool:
@@ -80,11 +75,12 @@ def _is_returned(code: CodeType, place: int) -> bool:
             continue
         if name == "RETURN_VALUE":
             return above == 0
-        taken = {"BUILD_TUPLE": arg, "BUILD_LIST": arg, "BUILD_MAP": 2 * arg, "BUILD_CONST_KEY_MAP": arg + 1}.get(name)
-        if taken is not None:
-            if name == "BUILD_MAP" and above < taken and above % 2:  # it is a key, or in one
+        of_builds = {"BUILD_TUPLE": arg, "BUILD_LIST": arg, "BUILD_MAP": 2 * arg, "BUILD_CONST_KEY_MAP": arg + 1}
+        n_parts = of_builds.get(name)
+        if n_parts is not None:
+            if name == "BUILD_MAP" and above < n_parts and above % 2:  # it is a key, or in one
                 return False
-            above = max(0, above + 1 - taken)
+            above = max(0, above + 1 - n_parts)
         elif name == "SWAP":  # behind a `with`
             above = arg - 1 if above == 0 else 0 if above == arg - 1 else above
         else:

@@ -252,15 +252,15 @@ class Scripts(Calls):
             script = make()
             constants = [(self.constants[own], self.layouts[own]) for own in script.constants] if script else []
             if script is not None and all(layout.size <= _SMALL for _, layout in constants):
-                if len(_scripts) >= _MOST_SCRIPTS:
-                    _scripts.clear()
-                _scripts[key] = script._replace(constants=constants)
+                state.put(_scripts, key, script._replace(constants=constants), _MOST_SCRIPTS)
         else:
-            known = shared.constants
-            numbers = [self.python_number(*own) if own[1].weak else self.new_constant(own[0]) for own in known]
+            numbers = [self._number_of_constant(*own) for own in shared.constants]
             script = shared._replace(constants=numbers)
         self._scripts[key] = script
         return script
+
+    def _number_of_constant(self, value: Any, layout: Layout) -> int:
+        return self.python_number(value, layout) if layout.weak else self.new_constant(value)
 
     def _script_of_sum(self, one: Layout, two: Layout) -> Script | None:
         """Return the operation that adds cotangents of two layouts."""

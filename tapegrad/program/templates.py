@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.func.trees import fields_of, is_record, record_of
-from tapegrad.program.returned import Number, item_of
+from tapegrad.program.returned import Number
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -268,7 +268,7 @@ def build(pieces: Pieces, tree: Any) -> list[list[int]]:
     if isinstance(tree, Output):
         return [[OUTPUT, tree.number, 0, 0]]
     if isinstance(tree, Number):
-        return build(pieces, Made(item_of, tree))
+        return build(pieces, Made(Number._make, tree))
     if isinstance(tree, Made):
         return [*build(pieces, tuple(tree.parts)), [MADE, 1, pieces.hold(tree.function), 0]]
     kind, children, keys = _node(tree)

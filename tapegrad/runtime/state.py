@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from tapegrad.runtime.named_tuples import NamedTuple
+
+T = TypeVar("T")
 
 
 class _Cache(NamedTuple):
@@ -29,6 +31,21 @@ def register(name: str, size: Callable[[], int], reset: Callable[[], object] | N
         Empties it. Leave it out where others keep numbers or addresses of the items: the cache must then stay full.
     """
     _caches[name] = _Cache(size, reset)
+
+
+def put(cache: dict[Any, T], key: Any, value: T, most: int) -> T:
+    """Put an item into a cache, which is emptied first if it holds as many as it may, and return the item.
+
+    Examples
+    --------
+    >>> cache = {1: "one", 2: "two"}
+    >>> put(cache, 3, "three", 2), cache
+    ('three', {3: 'three'})
+    """
+    if len(cache) >= most:
+        cache.clear()
+    cache[key] = value
+    return value
 
 
 def sizes() -> dict[str, int]:

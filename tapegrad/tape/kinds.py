@@ -87,7 +87,5 @@ class Templates:
         """Return the kind with this key."""
         kind = self._kinds.get(key)
         if kind is None:
-            if len(self._kinds) >= self._KINDS:
-                self.clear()
-            kind = self._kinds[key] = Kind(key, self._words)
+            kind = state.put(self._kinds, key, Kind(key, self._words), self._KINDS)
         return kind

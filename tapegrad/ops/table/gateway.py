@@ -250,10 +250,7 @@ def traced(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any], k
     else:
         plan = Plan(op, layouts, bound.attrs, plain, layout_of(out), names_of_arrays(len(bound.index_arrays)))
     check_saved(plan)
-    if len(_traced) == _MOST_TRACED:
-        _traced.clear()
-    _traced[op, key] = plan
-    return plan, out
+    return state.put(_traced, (op, key), plan, _MOST_TRACED), out
 
 
 def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any]) -> tuple[Plan, Any]:
