@@ -106,6 +106,8 @@ JACOBIANS = {
     "square": lambda w, jac: jac(lambda x: x * x)(w.x),
     "of a matrix": lambda w, jac: jac(lambda m: m @ w.x)(w.m),
     "to a scalar": lambda w, jac: jac(cube)(w.x),
+    "to more elements": lambda w, jac: jac(lambda x: w.T.stack([x * x, x.sin(), x * 2]))(w.x),
+    "to more elements, with w": lambda w, jac: jac(lambda x: w.T.stack([x * w.w, x.sin(), w.w * 2]))(w.x),
     "to a tuple": lambda w, jac: jac(lambda x: (x * x, x.sum()))(w.x),
     "to a dict": lambda w, jac: jac(lambda x: {"a": x * x})(w.x),
     "of a dict": lambda w, jac: jac(lambda p: p["a"] * p["b"])({"a": w.x, "b": w.y}),
@@ -132,6 +134,12 @@ REST = {
     "hessian argnums": lambda w: w.func.hessian(both, argnums=(0, 1))(w.x, w.y),
     "hessian of a dict": lambda w: w.func.hessian(lambda p: both(p["a"], p["b"]))({"a": w.x, "b": w.y}),
     "hessian of a vector": lambda w: w.func.hessian(lambda x: x**3)(w.x),
+    "hessian to a tuple": lambda w: w.func.hessian(lambda x: (cube(x), {"a": x.sin()}))(w.x),
+    "hessian of w": lambda w: w.func.hessian(cube)(w.w),
+    "hessian with w": lambda w: w.func.hessian(lambda x: (x.sin() * w.w).sum())(w.x),
+    "jacrev of a hessian": lambda w: w.func.jacrev(w.func.hessian(lambda x: (x**4).sum()))(w.x),
+    "grad of a hessian": lambda w: w.func.grad(lambda x: w.func.hessian(lambda y: (y**4).sum())(x).sum())(w.w),
+    "hessian of a scalar": lambda w: w.func.hessian(w.T.sin)(w.s),
     "hessian of a linear function": lambda w: w.func.hessian(lambda x: x.sum())(w.x),
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.modes import enable_grad, no_grad
 from tapegrad.pass_modes import calls_rules
+from tapegrad.recording.plan import Plan
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.recorded import walk_rows
 from tapegrad.sweep.row_loop import RowLoop
@@ -17,7 +18,7 @@ from tapegrad.sweep.row_rules import takes_rows
 from tapegrad.sweep.sweep import Sweep, profilers, run_pass
 from tapegrad.sweep.workspace import WRITTEN
 from tapegrad.tape import views
-from tapegrad.tape.entries import PLAN_OBJECT, leaf_at, slot_of
+from tapegrad.tape.entries import leaf_at, slot_of
 from tapegrad.tensor import Tensor, from_array
 
 _MANY: Final = 32  # rows, from which on it is asked whether rules are faster
@@ -121,16 +122,18 @@ def _is_for_rules(sweep: Sweep, count: int) -> bool:
     """
     if count < _MANY or modes.interceptor() is not None:
         return False
-    gain = cost = 0.0
-    order = sweep.workspace.arrays[ws.ORDER_AT][: sweep.workspace.state[ws.N_ORDER]].tolist()
-    for plan in [sweep.node(position)[PLAN_OBJECT] for position, entry_id in enumerate(order) if entry_id >= 0]:
-        if not takes_rows(plan):
-            return False
-        cost += 10 + 1e-3 * count * plan.result.size
-        if plan.op.name == "matmul" and sorted(len(own.shape) for own in plan.layouts) == [1, 2]:
-            matrix = max(plan.layouts, key=lambda own: len(own.shape))
-            gain += 0.0 if matrix.requires_grad else 8e-5 * count * matrix.size
-    return gain > cost
+    plans = sweep.plans()
+    gain = sum([_gain_of_rules(plan, count) for plan in plans if plan.op.name == "matmul"])
+    cost = sum([10 + 1e-3 * count * plan.result.size for plan in plans]) if gain else 0.0
+    return gain > cost and all(map(takes_rows, plans))
+
+
+def _gain_of_rules(plan: Plan, count: int) -> float:
+    """Return what is gained for a product of a constant matrix and a vector."""
+    if sorted(len(own.shape) for own in plan.layouts) != [1, 2]:
+        return 0.0
+    matrix = max(plan.layouts, key=lambda own: len(own.shape))
+    return 0.0 if matrix.requires_grad else 8e-5 * count * matrix.size
 
 
 def _by_rules(sweep: Sweep, slots: Sequence[int], batches: Sequence[np.ndarray]) -> list[np.ndarray | None]:

@@ -152,7 +152,7 @@ class Level:
         if not self.is_connected:
             gradients = run_to_own_leaves(output, [tensor._node for tensor in self.inputs])  # type: ignore[misc]
             if gradients is not None:
-                return self._filled(gradients), without_graph(output)
+                return self.filled(gradients), without_graph(output)
         records = self.records and not (output.is_traced and self.is_closed(output))
         return self.pull([output], [None], records), self.cut(output)
 
@@ -173,15 +173,16 @@ class Level:
         if len(outputs) == 1 and not create_graph:  # nearly every call
             found = run_to_inputs(outputs[0], cts[0], self.inputs, True, False, True)
             if found is not None:
-                return self._filled(found) if [value for value in found if value is None] else found
+                return self.filled(found) if [value for value in found if value is None] else found
         pairs = [(output, ct) for output, ct in zip(outputs, cts, strict=True) if output.requires_grad]
         gradients: Sequence[Tensor | None] = [None] * len(self.inputs)
         if pairs:
             roots, seeds = pairs[0] if len(pairs) == 1 else zip(*pairs, strict=True)
             gradients = grad(roots, self.inputs, seeds, retain_graph=True, create_graph=create_graph, allow_unused=True)
-        return [self.cut(tensor) for tensor in self._filled(gradients)]
+        return [self.cut(tensor) for tensor in self.filled(gradients)]
 
-    def _filled(self, gradients: Sequence[Tensor | None]) -> list[Tensor]:
+    def filled(self, gradients: Sequence[Tensor | None]) -> list[Tensor]:
+        """Return gradients, with zeros for inputs that have none."""
         return [zeros_of(x) if value is None else value for x, value in zip(self.inputs, gradients, strict=True)]
 
     # --- results -----------------------------------------------------------------------------------------------------

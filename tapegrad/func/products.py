@@ -25,7 +25,7 @@ from tapegrad.tape.entries import private_leaf
 from tapegrad.tensor import Tensor, from_array
 
 _LEAVES: Final = Tensor, np.ndarray
-_VJP, _JVP = "vjp(f, *primals)", "jvp(f, primals, tangents)"
+VJP, JVP = "vjp(f, *primals)", "jvp(f, primals, tangents)"
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -62,8 +62,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     (tensor([0., 0.]), (tensor([1., 2.]),))
     """
     level = Level(primals)
-    output, aux = level.call_with_aux(func, {}, has_aux, _VJP)
-    outputs = outputs_of(output, _VJP)
+    output, aux = level.call_with_aux(func, {}, has_aux, VJP)
+    outputs = outputs_of(output, VJP)
     check_floating(outputs)
     values, is_closed = level.results(outputs)
     value = rebuild(output, values)
@@ -208,16 +208,16 @@ def jvp(
     >>> tg.func.jvp(lambda x: x * x, (tg.tensor([1.0, 2.0]),), (tg.ones(2),))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    _check_primals(primals, tangents, _JVP)
+    _check_primals(primals, tangents, JVP)
     level = Level(primals)
     vectors, before = _vectors(level, tangents, primals), calls_of_jvp()
-    output, aux = level.call_with_aux(func, {}, has_aux, _JVP)
+    output, aux = level.call_with_aux(func, {}, has_aux, JVP)
     if output.__class__ is Tensor and not output._layout.ndim and not strict and calls_of_jvp() == before:
         along = _slope_along(level, output, vectors)
         if along is not None:
             result = level.result(constant(output._data, output._layout.plain)), level.result(along)
             return (*result, aux) if has_aux else result
-    linear = Linear(level, output, _JVP)
+    linear = Linear(level, output, JVP)
     found = linear.tangents(vectors)
     if strict and any(tangent is None for tangent in found):
         raise RuntimeError(

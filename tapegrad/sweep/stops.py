@@ -132,6 +132,15 @@ class Stops:
         node: TapeNode = object_at(read_entry(arrays[ws.SLOTS_AT][arrays[ws.ORDER_AT][position]])[NODE])
         return node
 
+    def plans(self) -> list[Plan]:
+        """Return the plans of the entries that run, latest first."""
+        arrays, state = self.workspace.arrays, self.workspace.state
+        order, slots = (
+            arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist(),
+            arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist(),
+        )
+        return [object_at(read_entry(slots[entry_id])[NODE])[PLAN_OBJECT] for entry_id in order if entry_id >= 0]
+
     def buffer(self, entry_id: int, layout: Layout) -> np.ndarray | None:
         """Return a cotangent as an array over the sweep's memory; None if nothing was added to it."""
         value = self.workspace.arrays[ws.CTS_AT][entry_id]
