@@ -27,11 +27,12 @@ from tapegrad.ops.index_keys import (
     plain_items,
     simple_index,
 )
-from tapegrad.ops.table.gateway import apply, as_operand, call_intercepted, call_traced, compute, constant
+from tapegrad.ops.table.gateway import apply, as_operand, call_intercepted, call_traced, compute, connect, constant
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.recording.keys import MAKES_VIEWS, TAKES_ARRAYS
 from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_cache import with_known
 from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
@@ -288,9 +289,20 @@ def index_gather(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> 
 
 def index_scatter_add(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key, shape: tuple[int, ...]) -> Tensor:
     """Return zeros of a shape, with elements added where a key and its arrays say: the adjoint of `index_gather`."""
-    x = as_operand(input, "index_scatter_add", "input", 1)
-    arrays = index_arrays_of("index_scatter_add", index_arrays, key)
-    return apply(index_scatter_add_op, Bound((x,), {"key": key, "shape": tuple(shape)}, arrays))
+    if not index_arrays:
+        return _put(input, with_known(key), shape)  # type: ignore[no-any-return]
+    return apply(index_scatter_add_op, _bind_put(input, key, shape, index_arrays))
+
+
+def _bind_put(input: Any, key: Key, shape: tuple[int, ...], index_arrays: tuple[np.ndarray, ...] = ()) -> Bound:
+    x, arrays = (
+        as_operand(input, "index_scatter_add", "input", 1),
+        index_arrays_of("index_scatter_add", index_arrays, key),
+    )
+    return Bound((x,), {"key": key, "shape": tuple(shape)}, arrays)
+
+
+_put = connect(index_scatter_add_op, 2, bind=_bind_put)
 
 
 publish(getitem, _getitem, getitem.__doc__ or "")
