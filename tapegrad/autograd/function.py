@@ -286,7 +286,7 @@ class Function:
     def _compiled(cls) -> Callable[..., Any]:
         in_python = vars(Function)["apply"].__get__(None, cls)
         n_inputs = cls._n_inputs() if cls._has_setup else -1
-        return compiled_call(cls, cls._op.plans, Function.jvp, SavedOutput, n_inputs, in_python, cls._finished)
+        return compiled_call(cls, cls._op.plans, Function.jvp, n_inputs, in_python, cls._finished)
 
 
 class InplaceFunction(Function):

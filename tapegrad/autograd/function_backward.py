@@ -1,6 +1,6 @@
 """Compiled: the rule of a `Function`'s entry, which calls the user's backward where a sweep stops.
 
-It serves a `Function` all of whose outputs have gradients while the mode word is 0, and leaves all else to Python.
+It serves passes that are not recorded, while the mode word is 0, and leaves all else to Python.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Rule(Struct):
 
     names: Names
     no_backward: Object
+    new_zeros: Object
     check_values: Object
     otherwise: Object
 
@@ -132,18 +133,46 @@ def backward_of(rule: Rule, kind: Object) -> Object:
     return result
 
 
-def run_backward(
-    rule: Rule, function: Object, kind: Object, node: List, cts: Array[Object], count: int, wanted: Tuple
-) -> Object:
+def zeros_of(rule: Rule, layout: LayoutObject) -> TensorObject:
+    """Return zeros of a layout as a tensor; 0 if Python raised."""
+    runtime, arguments = rule.names.runtime, Array[Object](stack(16))
+    arguments[0] = layout.shape
+    arguments[1] = layout.dtype
+    data = NDArray(vectorcall(rule.new_zeros, arguments, 2, 0))
+    if data == 0:
+        return TensorObject(0)
+    incref(layout)
+    incref(runtime.none)
+    return new_tensor(runtime, data, layout, runtime.none)
+
+
+def given_to_backward(rule: Rule, ct: Object, layout: Object, has_zeros: int) -> Object:
+    """Return what backward gets for an output: a copy of its cotangent; zeros or None if there is none."""
+    runtime = rule.names.runtime
+    if ct != runtime.none:
+        return Object(copy_of(runtime, TensorObject(ct)))
+    if has_zeros and layout != runtime.none:
+        return Object(zeros_of(rule, LayoutObject(layout)))
+    incref(ct)
+    return ct
+
+
+def run_backward(rule: Rule, function: Object, kind: Object, node: List, ct: Object, wanted: Tuple) -> Object:
     """Call the user's backward, and return the cotangents of operands; 0 if Python raised."""
-    names, plan = rule.names, PlanObject(node.items[PLAN_OBJECT])
+    names, plan, attributes = rule.names, PlanObject(node.items[PLAN_OBJECT]), attributes_of_call(node)
+    runtime, kinds, layouts = names.runtime, Tuple(look_up(plan.attrs, names.outputs)), layouts_of_outputs(names, plan)
+    has_zeros, next_ct = 0 if look_up(attributes, names.materialize) == runtime.false else 1, 0
     given, n_given, result = Array[Object](stack(GIVEN_BYTES)), 0, Object(0)
-    given[0] = context_of(names, kind, node, attributes_of_call(node))
-    while given[n_given] != 0 and n_given < count:
-        given[n_given + 1] = Object(copy_of(names.runtime, TensorObject(cts[n_given])))
+    given[0] = context_of(names, kind, node, attributes)
+    while given[n_given] != 0 and n_given < kinds.length:
+        own = runtime.none
+        if kinds.items[n_given] == runtime.none:
+            own = ct if ct.type == runtime.tensor_type else Tuple(ct).items[next_ct]
+            next_ct += 1
+        given[n_given + 1] = given_to_backward(rule, own, layouts.items[n_given], has_zeros)
         n_given += 1
     if given[n_given] != 0:
-        values = Tuple(call_unrecorded(names, function, given, count + 1))
+        values = Tuple(call_unrecorded(names, function, given, n_given + 1))
         if values != 0:
             result = checked(rule, plan, values, wanted, given[0])
             decref(values)
@@ -154,35 +183,36 @@ def run_backward(
     return result
 
 
+def layouts_of_outputs(names: Names, plan: PlanObject) -> Tuple:
+    """Return the layouts of the outputs of a call, None for what is no tensor."""
+    return Tuple(look_up(plan.attrs, names.layouts))
+
+
 def attributes_of_call(node: List) -> Object:
     """Return the attributes of the context of a call, which its node keeps."""
     return node.items[FIRST_OPERAND + PlanObject(node.items[PLAN_OBJECT]).layouts.length]
 
 
-def count_cotangents(names: Names, node: List, ct: Object) -> int:
-    """Return how many cotangents backward gets, 0 if it gets more than these."""
-    runtime, kinds = names.runtime, Tuple(look_up(PlanObject(node.items[PLAN_OBJECT]).attrs, names.outputs))
-    if kinds.length == 1 and ct.type == runtime.tensor_type:
-        return 1
-    if ct.type != runtime.tuple_type or Tuple(ct).length != kinds.length or kinds.length > MOST_OUTPUTS:
-        return 0
-    return kinds.length if look_up(attributes_of_call(node), names.materialize) == 0 else 0
+def is_served(names: Names, node: List, ct: Object) -> int:
+    """Whether the cotangents of a call's outputs are a tensor or a tuple, and as few as compiled code takes."""
+    runtime, layouts = names.runtime, layouts_of_outputs(names, PlanObject(node.items[PLAN_OBJECT]))
+    return layouts.length <= MOST_OUTPUTS and (ct.type == runtime.tensor_type or ct.type == runtime.tuple_type)
 
 
 def call_backward(self: NDArray, args: Array[Object], nargs: int) -> Object:
     """Call the rule of a `Function`'s entry: ``rule(ct, wanted, (node, is_recorded))``; 0 if Python raised."""
     rule, entry = Rule(self.data), Tuple(args[2])
     runtime, node = rule.names.runtime, List(entry.items[0])
-    mode, count = runtime.mode.bits, count_cotangents(rule.names, node, args[0])
-    if count == 0 or entry.items[1] == runtime.true or (mode != 0 and mode != WRITES_NOTED):
+    mode = runtime.mode.bits
+    is_ordinary = (mode == 0 or mode == WRITES_NOTED) and entry.items[1] != runtime.true
+    if is_ordinary == 0 or is_served(rule.names, node, args[0]) == 0:
         return Object(vectorcall(rule.otherwise, args, nargs, 0))
     kind = Object(look_up(PlanObject(node.items[PLAN_OBJECT]).attrs, rule.names.node_class))
     function, result = backward_of(rule, kind), Object(0)
     if function == runtime.none:
         result = Object(vectorcall(rule.otherwise, args, nargs, 0))
     elif function != 0:
-        cts = args if args[0].type == runtime.tensor_type else Tuple(args[0]).items
-        result = run_backward(rule, function, kind, node, cts, count, Tuple(args[1]))
+        result = run_backward(rule, function, kind, node, args[0], Tuple(args[1]))
     if function != 0:
         decref(function)
     return result
@@ -202,7 +232,7 @@ def compiled_rule(
     otherwise : callable
         The rule in Python.
     """
-    objects = no_backward, check_values, otherwise
+    objects: tuple[object, ...] = no_backward, np.zeros, check_values, otherwise
     keep_forever(objects)
     words = np.array([names().ctypes.data, *map(id, objects)], dtype=np.int64)  # fields of `Rule`
     return load(call_backward, watch(words, "the rule of Functions"))

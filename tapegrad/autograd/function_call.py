@@ -6,13 +6,15 @@ It serves calls like one that came before, without keywords, while the mode word
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.autograd.function_arguments import count_tensors, is_served, layouts_of, needs_of, places_of
-from tapegrad.autograd.function_kept import is_plain, keep_leaves, keep_output
+from tapegrad.autograd.function_entry import SavedOutput, as_shown
+from tapegrad.autograd.function_kept import is_plain, keep
 from tapegrad.autograd.function_objects import (
     Names,
     attributes_of,
@@ -23,12 +25,22 @@ from tapegrad.autograd.function_objects import (
     pause,
     resume,
     set_attribute,
-    store,
+)
+from tapegrad.autograd.function_outputs import (
+    BY_PYTHON,
+    IS_SHOWN,
+    constants_of,
+    count_bits,
+    first_result,
+    give_history,
+    kind_of,
+    layouts_of_outputs,
+    record_parts,
 )
 from tapegrad.compiler.intrinsics import stack
 from tapegrad.modes import WRITES_NOTED
-from tapegrad.recording.native import C_INT, clear_error, decref, incref, load, new_integer, new_object, vectorcall
-from tapegrad.recording.objects import PlanObject, Runtime, TensorObject, is_tensor
+from tapegrad.recording.native import C_INT, clear_error, decref, incref, load, new_object, vectorcall
+from tapegrad.recording.objects import PlanObject, TensorObject, is_tensor
 from tapegrad.recording.results import finish
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import NDArray, Object, Tuple
@@ -46,10 +58,11 @@ class Callee(Struct):
     context_class: Object
     plans: Object
     no_jvp: Object  # the ``jvp`` of the base class
-    saved_output: Object  # the class of what is kept of an output that was saved
+    saved_output: Object  # `SavedOutput`
     n_inputs: int  # of a forward beside a `setup_context`, which gets all inputs; otherwise -1
     otherwise: Object
     finished: Object
+    shown: Object
 
 
 # ---- the user's forward
@@ -116,41 +129,14 @@ def call_forward(callee: Callee, context: Object, args: Array[Object], nargs: in
 # ---- the entry
 
 
-def are_new(names: Names, outputs: Array[Object], count: int, args: Array[Object], nargs: int) -> int:
-    """Whether outputs are tensors that get the history of results, and no more: no arguments, and no views."""
-    for number in range(count):
-        out = TensorObject(outputs[number])
-        if out.type != names.runtime.tensor_type or out.data == 0 or out.base != 0:
-            return 0
-        if count > 1 and (out.node != names.runtime.none or out.layout.type != names.layout_type):
-            return 0
-        for other in range(nargs):
-            if args[other] == out:
-                return 0
-        for other in range(number):
-            if outputs[other] == out:
-                return 0
-    return 1
-
-
-def layouts_of_outputs(runtime: Runtime, outputs: Array[Object], count: int) -> Object:
-    """Return what the plan of a call is found by: the layout of the output, or a tuple of them; 0 if Python raised."""
-    if count == 1:
-        incref(TensorObject(outputs[0]).layout)
-        return Object(TensorObject(outputs[0]).layout)
-    layouts = Tuple(new_object(runtime.tuple_type, count))
-    for number in range(count if layouts != 0 else 0):
-        incref(TensorObject(outputs[number]).layout)
-        layouts.items[number] = Object(TensorObject(outputs[number]).layout)
-    return Object(layouts)
-
-
-def find_plan(callee: Callee, args: Array[Object], nargs: int, outputs: Array[Object], n_outputs: int) -> PlanObject:
+def find_plan(
+    callee: Callee, args: Array[Object], nargs: int, outputs: Array[Object], n_outputs: int, constants: int
+) -> PlanObject:
     """Return the plan of a call, with a reference; 0 if there is none, or Python raised."""
     runtime = callee.names.runtime
     count = count_tensors(runtime, args, nargs)
     layouts, places = layouts_of(runtime, args, nargs, count), places_of(runtime, args, nargs, count)
-    results = layouts_of_outputs(runtime, outputs, n_outputs)
+    results = layouts_of_outputs(runtime, outputs, n_outputs, constants)
     key = Tuple(new_object(runtime.tuple_type, 3) if layouts != 0 and places != 0 and results != 0 else 0)
     if key == 0:
         if layouts != 0:
@@ -171,29 +157,19 @@ def find_plan(callee: Callee, args: Array[Object], nargs: int, outputs: Array[Ob
     return plan
 
 
-def give_history(out: TensorObject, result: TensorObject) -> None:
-    """Give an output the history of a recorded result, which goes."""
-    node, layout = out.node, out.layout
-    out.node = result.node
-    out.layout = result.layout
-    result.node = node
-    result.layout = layout
-    decref(result)
-
-
-def record_parts(names: Names, plan: PlanObject, outputs: Array[Object], count: int, whole: TensorObject) -> int:
-    """Record several outputs as parts of what an entry stands for; return 0 if Python raised."""
-    values, parts = Array[Object](stack(24)), Tuple(look_up(plan.attrs, names.parts))
-    for number in range(count):
-        out = TensorObject(outputs[number])
-        values[0] = parts.items[number]
-        values[1] = Object(out.data)
-        values[2] = Object(whole)
-        result = finish(names.runtime, values, 3)
-        if result == 0:
-            return 0
-        give_history(out, result)
-    return 1
+def entry_of(
+    callee: Callee, plan: PlanObject, attributes: Object, args: Array[Object], nargs: int, data: Object
+) -> TensorObject:
+    """Return the result of a call that is recorded, which has some data; 0 if Python raised."""
+    runtime, values, count = callee.names.runtime, Array[Object](stack(CALL_BYTES)), 2
+    values[0] = Object(plan)
+    values[1] = data
+    for number in range(nargs):
+        if is_tensor(runtime, args[number].type):
+            values[count] = args[number]
+            count += 1
+    values[count] = attributes
+    return finish(runtime, values, count + 1)
 
 
 def record_call(
@@ -204,83 +180,87 @@ def record_call(
     nargs: int,
     outputs: Array[Object],
     n_outputs: int,
+    constants: int,
 ) -> int:
     """Record a call, and give its outputs the history; return 0 if Python raised."""
-    names, values, count = callee.names, Array[Object](stack(CALL_BYTES)), 2
-    runtime = names.runtime
-    for number in range(n_outputs):
-        if keep_output(names, callee.saved_output, attributes, TensorObject(outputs[number]), number) == 0:
-            return 0
-    if keep_leaves(names, attributes, args, nargs) == 0:
+    if keep(callee.names, callee.saved_output, attributes, args, nargs, outputs, n_outputs) == 0:
         return 0
-    written = Object(new_integer(runtime.clock[0]))
-    if written == 0:
-        return 0
-    failed = store(attributes, names.written, written) & C_INT
-    decref(written)
-    if failed != 0:
-        return 0
-    values[0] = Object(plan)
-    values[1] = Object(TensorObject(outputs[0]).data if n_outputs == 1 else names.no_data)
-    for number in range(nargs):
-        if is_tensor(runtime, args[number].type):
-            values[count] = args[number]
-            count += 1
-    values[count] = attributes
-    result = finish(runtime, values, count + 1)
+    names, first = callee.names, first_result(constants)
+    is_one = 1 if n_outputs - count_bits(constants) == 1 else 0
+    data = Object(TensorObject(outputs[first]).data) if is_one else names.no_data
+    result = entry_of(callee, plan, attributes, args, nargs, data)
     if result == 0:
         return 0
-    if n_outputs == 1:
-        give_history(TensorObject(outputs[0]), result)
+    if is_one:
+        give_history(TensorObject(outputs[first]), result)
         return 1
-    done = record_parts(names, plan, outputs, n_outputs, result)
+    done = record_parts(names, plan, outputs, n_outputs, constants, result)
     decref(result)
     return done
 
 
-def finish_by_python(callee: Callee, context: Object, args: Array[Object], nargs: int, out: Object) -> Object:
-    """Return the outputs of a call that Python records; 0 if Python raised."""
+def record_shown(
+    callee: Callee, plan: PlanObject, attributes: Object, args: Array[Object], nargs: int, outputs: Array[Object]
+) -> Object:
+    """Record a call that returns an argument or a view, and return what shows its memory; 0 if Python raised."""
+    if keep(callee.names, callee.saved_output, attributes, args, nargs, outputs, 1) == 0:
+        return Object(0)
+    result = entry_of(callee, plan, attributes, args, nargs, Object(TensorObject(outputs[0]).data))
+    if result == 0:
+        return Object(result)
+    shown = call_python(callee.shown, outputs[0], Object(result), args, nargs)
+    decref(result)
+    return shown
+
+
+def call_python(function: Object, first: Object, second: Object, args: Array[Object], nargs: int) -> Object:
+    """Return what a function in Python returns of two objects and the arguments of a call; 0 if Python raised."""
     values = Array[Object](stack(CALL_BYTES))
-    values[0] = context
-    values[1] = out
+    values[0] = first
+    values[1] = second
     for number in range(nargs):
         values[number + 2] = args[number]
-    return Object(vectorcall(callee.finished, values, nargs + 2, 0))
+    return Object(vectorcall(function, values, nargs + 2, 0))
 
 
-def is_for_python(callee: Callee, outputs: Array[Object], count: int, args: Array[Object], nargs: int) -> int:
-    """Whether Python records a call; -1 if Python raised."""
+def is_served_here(callee: Callee, count: int) -> int:
+    """Whether compiled code may record a call with so many outputs; -1 if Python raised."""
     names, jvp = callee.names, Object(get_attribute(callee.function, callee.names.jvp))
     if jvp == 0:
         return -1
     decref(jvp)
     mode = names.runtime.mode.bits
-    if jvp != callee.no_jvp or (mode != 0 and mode != WRITES_NOTED) or count == 0 or count > MOST_ARGUMENTS:
-        return 1
-    return 1 - are_new(names, outputs, count, args, nargs)
+    is_ordinary = mode == 0 or mode == WRITES_NOTED
+    return 1 if is_ordinary and jvp == callee.no_jvp and count != 0 and count <= MOST_ARGUMENTS else 0
 
 
 def recorded(callee: Callee, context: Object, args: Array[Object], nargs: int, out: Object) -> Object:
     """Return the outputs of a call, recorded; 0 if Python raised."""
-    runtime, outputs, count = callee.names.runtime, Array[Object](stack(8)), 1
+    names, outputs, count = callee.names, Array[Object](stack(8)), 1
     outputs[0] = out
-    if out.type == runtime.tuple_type:
+    if out.type == names.runtime.tuple_type:
         outputs = Tuple(out).items
         count = Tuple(out).length
-    by_python, plan, result = is_for_python(callee, outputs, count, args, nargs), PlanObject(0), Object(0)
-    if by_python < 0:
-        return result
+    is_served, kind, constants = is_served_here(callee, count), BY_PYTHON, 0
+    if is_served < 0:
+        return Object(0)
     attributes = Object(attributes_of(context, 0))
     if attributes == 0:
         return attributes
-    if by_python == 0 and is_plain(callee.names, attributes, count):
-        plan = find_plan(callee, args, nargs, outputs, count)
+    plan, result = PlanObject(0), Object(0)
+    if is_served and is_plain(names, attributes):
+        kind = kind_of(names, outputs, count, args, nargs)
+        constants = constants_of(names, attributes, outputs, count)
+    if kind != BY_PYTHON and count_bits(constants) < count:
+        plan = find_plan(callee, args, nargs, outputs, count, constants)
     if plan == 0:
-        result = finish_by_python(callee, context, args, nargs, out)
-    else:
-        if record_call(callee, plan, attributes, args, nargs, outputs, count):
-            incref(out)
-            result = out
+        result = call_python(callee.finished, context, out, args, nargs)
+    elif kind == IS_SHOWN:
+        result = record_shown(callee, plan, attributes, args, nargs, outputs)
+    elif record_call(callee, plan, attributes, args, nargs, outputs, count, constants):
+        incref(out)
+        result = out
+    if plan != 0:
         decref(plan)
     decref(attributes)
     return result
@@ -320,7 +300,6 @@ def compiled_call(
     function: type,
     plans: Any,
     no_jvp: Any,
-    saved_output: type,
     n_inputs: int,
     otherwise: Callable[..., Any],
     finished: Callable[..., Any],
@@ -335,16 +314,15 @@ def compiled_call(
         Of its op.
     no_jvp : callable
         The ``jvp`` of those that have none.
-    saved_output : type
-        What is kept of an output that was saved: ``saved_output(number, data, layout)``.
     n_inputs : int
         How many arguments a `forward` without context takes; -1 for one with a context.
     otherwise, finished : callable
         Call it in Python, and record what its `forward` has returned: ``finished(context, out, *args)``.
     """
-    objects = function, function._backward_cls, plans, no_jvp, saved_output  # type: ignore[attr-defined]
+    objects = function, function._backward_cls, plans, no_jvp, SavedOutput  # type: ignore[attr-defined]
     words = np.zeros(sizeof(Callee) // WORD, dtype=np.int64).view(_Words)
-    words.held = *objects, otherwise, finished
-    addresses = *map(id, objects), n_inputs, id(otherwise), id(finished)
+    shown = functools.partial(as_shown, function.__name__)
+    words.held = *objects, otherwise, finished, shown
+    addresses = *map(id, objects), n_inputs, id(otherwise), id(finished), id(shown)
     words[:] = names().ctypes.data, *addresses  # fields of `Callee`
     return load(call_function, watch(words, f"the call of {function.__name__}"), "apply", otherwise.__doc__ or "")

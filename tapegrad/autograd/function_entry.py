@@ -22,9 +22,9 @@ from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape import traces, versions, views
-from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode
+from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
 from tapegrad.tape.graph import whole_node
-from tapegrad.tape.hooks import Packed, RemovableHandle, hooks_of
+from tapegrad.tape.hooks import Packed
 from tapegrad.tape.layout import InferenceLayout, Layout
 from tapegrad.tensor import Tensor
 
@@ -50,11 +50,7 @@ class SavedOutput(NamedTuple):
         part = parts_of(plan).get(self.number)
         result = constant(self.data, self.layout)
         if part is not None:
-            twin = part_of(node, self.number, part, self.data)
-            result._node = twin._node
-            reached = node[FIRST_OPERAND + plan.arity].get("_reached")
-            if reached is not None:
-                _note_reached(reached, self.number, twin)
+            result._node = part_of(node, self.number, part, self.data)._node
         elif not parts_of(plan) and plan.attrs["outputs"][self.number] is None:
             result._node = node
         result._layout = self.layout.tracked if result._node is not None else self.layout.plain
@@ -169,7 +165,10 @@ def recorded(
     key = layouts, places, results_of
     plan = op.plans.get(key)
     if plan is None:
-        attrs: dict[str, Any] = {"places": places, "outputs": tuple(kinds), "node_class": node_class}
+        shown_layouts = [value._layout.plain if isinstance(value, Tensor) else None for value in outputs]
+        attrs: dict[str, Any] = {
+            "places": places, "outputs": tuple(kinds), "layouts": tuple(shown_layouts), "node_class": node_class,
+        }  # fmt: skip
         plan = _new_plan(op, layouts, attrs, differentiable)
         attrs["parts"] = tuple([part_plan(plan, number, *part) for number, part in parts_of(plan).items()])
         op.plans.remember(key, plan)
@@ -180,10 +179,6 @@ def recorded(
     else:
         data = [raw_data(value) if isinstance(value, Tensor) else None for value in outputs]
         fresh = record_parts(plan, data, tensors, [attributes])
-        if not attributes.get("_materialize", True):
-            attributes["_reached"] = reached = set[int]()
-            for number, result in zip(differentiable, fresh, strict=True):
-                _note_reached(reached, number, result)
     if checks() is not None:
         traces.note_call(whole_node(_node_of(fresh[0])))
     for number, result in zip(differentiable, fresh, strict=True):
@@ -290,9 +285,9 @@ def _with_history(
     return value
 
 
-def _note_reached(reached: set[int], number: int, output: Tensor) -> None:
-    """Let a hook of an output note that a gradient came: the buffer of all outputs does not tell zeros from none."""
-    RemovableHandle(hooks_of(_node_of(output)).table, lambda _: reached.add(number))
+def as_shown(name: str, value: Tensor, result: Tensor, *args: Any) -> Tensor:
+    """Return the one output of a `Function`, an argument or a view, with the history of a recorded result."""
+    return _with_history(value, result, [arg for arg in args if isinstance(arg, Tensor)], (), (name, 0, True))
 
 
 def _new_plan(op: Op, layouts: tuple[Layout, ...], attrs: dict[str, Any], differentiable: dict[int, Layout]) -> Plan:

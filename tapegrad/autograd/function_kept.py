@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tapegrad.autograd.function_objects import Names, look_up, store
+from tapegrad.autograd.function_objects import Names, look_up, remove, store
+from tapegrad.autograd.function_outputs import is_argument
 from tapegrad.compiler.intrinsics import stack
 from tapegrad.recording.native import C_INT, decref, incref, new_integer, new_object, vectorcall
 from tapegrad.recording.objects import TensorObject, is_tensor, plain_layout
@@ -15,13 +16,9 @@ def is_simple(names: Names, value: Object) -> int:
     return is_tensor(names.runtime, value.type) and TensorObject(value).layout.type == names.layout_type
 
 
-def is_plain(names: Names, attributes: Object, n_outputs: int) -> int:
-    """Whether the context keeps all saved values as they are, but for outputs, of which all get a gradient."""
-    if n_outputs > 1 and look_up(attributes, names.materialize) != 0:
-        return 0
-    if look_up(attributes, names.dirty) != 0 or look_up(attributes, names.constant) != 0:
-        return 0
-    if look_up(attributes, names.saved_for_forward) != 0:
+def is_plain(names: Names, attributes: Object) -> int:
+    """Whether the context keeps all saved values as they are, but for outputs, and says of no input that it changed."""
+    if look_up(attributes, names.dirty) != 0 or look_up(attributes, names.saved_for_forward) != 0:
         return 0
     runtime, saved = names.runtime, Tuple(look_up(attributes, names.saved))
     if saved == 0:
@@ -94,3 +91,31 @@ def keep_leaves(names: Names, attributes: Object, args: Array[Object], nargs: in
     failed = store(attributes, names.leaves, leaves) & C_INT
     decref(leaves)
     return 0 if failed != 0 else 1
+
+
+def keep(
+    names: Names,
+    kind: Object,
+    attributes: Object,
+    args: Array[Object],
+    nargs: int,
+    outputs: Array[Object],
+    n_outputs: int,
+) -> int:
+    """Let the attributes of the context be what the entry keeps, of outputs a `kind`; return 0 if Python raised."""
+    for number in range(n_outputs):
+        out = TensorObject(outputs[number])
+        # An argument that is returned stays an argument.
+        is_own = out.type == names.runtime.tensor_type and is_argument(out, args, nargs) == 0
+        if is_own and keep_output(names, kind, attributes, out, number) == 0:
+            return 0
+    if keep_leaves(names, attributes, args, nargs) == 0:
+        return 0
+    if look_up(attributes, names.constant) != 0 and remove(attributes, names.constant) & C_INT != 0:
+        return 0
+    written = Object(new_integer(names.runtime.clock[0]))
+    if written == 0:
+        return 0
+    failed = store(attributes, names.written, written) & C_INT
+    decref(written)
+    return 1 if failed == 0 else 0

@@ -25,6 +25,7 @@ attributes_of: Final = external("PyObject_GenericGetDict", 2)
 set_attributes: Final = external("PyObject_GenericSetDict", 3)
 look_up: Final = external("PyDict_GetItem", 2)  # a borrowed reference
 store: Final = external("PyDict_SetItem", 3)
+remove: Final = external("PyDict_DelItem", 2)
 fetch_error: Final = external("PyErr_Fetch", 3)
 restore_error: Final = external("PyErr_Restore", 3)
 
@@ -51,6 +52,7 @@ class Names(Struct):
     leaves: Object
     materialize: Object
     parts: Object
+    layouts: Object
     thread: Object  # `tapegrad.modes.thread`
     new_instance: Object
     layout_type: Type
@@ -64,7 +66,7 @@ def names() -> np.ndarray:
     texts = (
         "forward", "backward", "setup_context", "jvp", "_forward_cls", "_node", "node_class", "outputs",
         "needs_input_grad", "_saved", "_written", "enabled", "_dirty", "_constant", "_saved_for_forward", "_leaves",
-        "_materialize", "parts",
+        "_materialize", "parts", "layouts",
     )  # fmt: skip
     objects = *map(sys.intern, texts), thread, object.__new__, Layout, Leaf, NO_DATA
     return with_runtime("names of a Function", *objects)  # fields of `Names`

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -26,8 +25,8 @@ def rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> Any
     attrs = plan.attrs
     ctx = attrs["node_class"].of(node)
     if not is_recorded:  # what a sweep shows is its own memory, and the user's code may keep it
-        ct = constant(ct._data.copy(), ct._layout) if ct.__class__ is Tensor else [own.clone() for own in ct]
-    cts = (ct,) if len(attrs["outputs"]) == 1 else _gradients(ctx, attrs["outputs"], ct)
+        ct = _copied(ct) if ct.__class__ is Tensor else [None if own is None else _copied(own) for own in ct]
+    cts = (ct,) if len(attrs["outputs"]) == 1 else _gradients(ctx, attrs, ct)
     if is_recorded and is_transposed() and ctx.has_jvp:
         return ctx.transposed(cts, plan)
     is_paused = not is_recorded and modes.is_grad_enabled()
@@ -41,6 +40,13 @@ def rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> Any
     if values.__class__ is not tuple:
         values = (values,)
     return values if _is_simple(plan, values, wanted, ctx) else checked(plan, values, wanted, ctx)
+
+
+rule.takes_none = True  # type: ignore[attr-defined]  # see `tapegrad.ops.table.rules`
+
+
+def _copied(ct: Tensor) -> Tensor:
+    return constant(ct._data.copy(), ct._layout)
 
 
 def _is_simple(plan: Plan, values: tuple[Any, ...], wanted: tuple[bool, ...], ctx: Any) -> bool:
@@ -57,23 +63,16 @@ def _is_simple(plan: Plan, values: tuple[Any, ...], wanted: tuple[bool, ...], ct
     return True
 
 
-def _gradients(ctx: Any, kinds: tuple[Any, ...], given: Any) -> Sequence[Any]:
+def _gradients(ctx: Any, attrs: dict[str, Any], given: Any) -> list[Any]:
     """Return the gradients of all outputs: zeros, or None, for those without."""
-    materialize = ctx.__dict__.get("_materialize", True)
-    reached = ctx.__dict__.get("_reached")
     cts = iter((given,) if isinstance(given, Tensor) else given)
-    values = []
-    for number, kind in enumerate(kinds):
-        if kind is None:
-            value = next(cts)
-            values.append(value if materialize or reached is None or number in reached else None)
-        elif kind is False or not materialize:
-            values.append(None)
-        else:
-            values.append(from_array(np.zeros(kind.shape, kind.dtype)))
-    if reached:
-        reached.clear()
-    return values
+    values = [next(cts) if kind is None else None for kind in attrs["outputs"]]
+    if not ctx.__dict__.get("_materialize", True):
+        return values
+    return [
+        from_array(np.zeros(layout.shape, layout.dtype)) if value is None and layout is not None else value
+        for value, layout in zip(values, attrs["layouts"], strict=True)
+    ]
 
 
 def checked(plan: Plan, values: tuple[Any, ...], wanted: tuple[bool, ...], ctx: Any) -> tuple[Any, ...]:

@@ -167,6 +167,7 @@ _RETURN_INTEGERS: Final = frozenset(
         "PyList_Append",
         "PyObject_SetAttr",
         "PyDict_SetItem",
+        "PyDict_DelItem",
         "PyObject_GenericSetDict",
     )
 )

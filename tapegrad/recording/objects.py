@@ -44,6 +44,7 @@ class LayoutObject(Object, of=Layout):
     shape: Object = slot("shape")
     dtype: Object = slot("dtype")
     contiguous: Object = slot("contiguous")
+    floating: Object = slot("floating")
     nbytes: Object = slot("nbytes")
     inline: Object = slot("inline")
     weak: Object = slot("weak")

@@ -324,7 +324,7 @@ def _all_parts(node: TapeNode, cts: dict[int, Tensor], rows: tuple[int, ...]) ->
     `rows` stand in front of each shape.
     """
     plan = node[PLAN_OBJECT]
-    takes_none = hasattr(plan.op.vjp, "takes_none") and not rows and node_hooks(node) is None
+    takes_none = hasattr(plan.op.vjp, "takes_none") and node_hooks(node) is None
     return tuple(
         cts[number] if number in cts
         else None if takes_none

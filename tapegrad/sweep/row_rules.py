@@ -63,7 +63,7 @@ def _one_by_one(node: TapeNode, operands: Sequence[int], ct: Any, count: int) ->
     """Call the rules for each row."""
     rows = []
     for k in range(count):
-        row = tuple([part[k] for part in ct]) if isinstance(ct, tuple) else ct[k]
+        row = tuple([part if part is None else part[k] for part in ct]) if isinstance(ct, tuple) else ct[k]
         rows.append(dict(cotangents(node, operands, row)))
     return [(n, xp.stack([row[n] for row in rows])) for n in rows[0]]
 

@@ -92,22 +92,18 @@ def cotangent_at(functions: Functions, layout: LayoutObject, address: int) -> Te
     return new_tensor(functions.runtime, array, layout, functions.runtime.none)
 
 
-def given_at(functions: Functions, state: State, calls: Tuple) -> int:
-    """Return a bit for each result of the entry at which the sweep stands whose cotangent its rule is to get."""
+def is_given(state: State, calls: Tuple, number: int) -> int:
+    """Whether the rule of the entry at which the sweep stands gets a cotangent for a result, and not None."""
+    results, offset = Tuple(calls.items[RESULTS]), Array[int](stack(8))
+    if calls.items[TAKES_NONE] == state.runtime.false or results.length == 1:
+        return 1
+    offset[0] = integer(Tuple(results.items[number]).items[1])
+    return given_results(state, state.position, state.order[state.position], 1, offset)
+
+
+def cotangents_at(functions: Functions, state: State, calls: Tuple, address: int) -> Object:
+    """Return the cotangent of an entry as a tensor, or those of several results as a tuple; 0 if Python raised."""
     results = Tuple(calls.items[RESULTS])
-    if calls.items[TAKES_NONE] == functions.runtime.false or results.length == 1:
-        return -1
-    offsets = Array[int](stack(512))
-    for number in range(results.length):
-        offsets[number] = integer(Tuple(results.items[number]).items[1])
-    return given_results(state, state.position, state.order[state.position], results.length, offsets)
-
-
-def cotangents_at(functions: Functions, results: Tuple, address: int, given: int) -> Object:
-    """Return the cotangent of an entry as a tensor, or those of several results as a tuple; 0 if Python raised.
-
-    None stands for one that is not among the `given` ones.
-    """
     if results.length == 1:
         return cotangent_at(functions, LayoutObject(Tuple(results.items[0]).items[0]), address)
     cts = Tuple(new_object(functions.runtime.tuple_type, results.length))
@@ -115,7 +111,7 @@ def cotangents_at(functions: Functions, results: Tuple, address: int, given: int
         return cts
     for number in range(results.length):
         result, ct = Tuple(results.items[number]), Object(functions.runtime.none)
-        if given >> number & 1:
+        if is_given(state, calls, number):
             ct = Object(cotangent_at(functions, LayoutObject(result.items[0]), address + integer(result.items[1])))
         else:
             incref(ct)
@@ -288,8 +284,7 @@ def run_rules(self: NDArray, args: Array[Object], nargs: int) -> Object:
         incref(calls)  # another thread may describe them too
         incref(node)
         rules, done = Tuple(calls.items[CALLS]), 0
-        given = given_at(functions, state, calls)
-        ct = cotangents_at(functions, Tuple(calls.items[RESULTS]), address & ~FLAG_BITS, given)
+        ct = cotangents_at(functions, state, calls, address & ~FLAG_BITS)
         if ct != 0:
             if calls.items[SERVES_ALL] == runtime.true:
                 rule = RuleCall(NDArray(rules.items[0]).data)
