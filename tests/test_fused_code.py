@@ -220,3 +220,21 @@ def test_straight_code_of_many_formulas_calls_them(monkeypatch: pytest.MonkeyPat
     compiled = tg.compile(lambda x: function(x) * 1.0)
     np.testing.assert_array_equal(compiled(x), expected)  # the same bits
     np.testing.assert_allclose(expected, function(tg.tensor(x)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [7, 1003, 150_000])
+def test_a_condition_of_all_elements_chooses_between_two_loops(size: int) -> None:
+    def chosen(flag: Any, x: Any, y: Any) -> Any:
+        return tg.where(flag > 0, tg.exp(x) * flag, 3.0 * y), tg.where(flag > 0, x, flag * 2.0)
+
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(2, size))
+    compiled = tg.compile(chosen)
+    for flag in (1.0, -1.0):
+        for own, right in zip(compiled(np.array(flag), x, y), chosen(tg.tensor(flag), x, y), strict=True):
+            np.testing.assert_array_equal(own, right.numpy())
+
+
+def test_a_slope_of_logsumexp_reads_its_numbers_only_if_they_are_infinite() -> None:
+    program, _ = trace(lambda x: (func.grad(lambda x: tg.logsumexp(x, 0))(x),), [np.ones(1024)])
+    assert fuse(program).ir.count("phi i64") == 4  # the maximum, the sum, and two loops of which one reads powers alone

@@ -13,6 +13,7 @@ import numpy as np
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
+from tapegrad.program.fuse.choices import either_way
 from tapegrad.program.fuse.emit import Emitter, module_text
 from tapegrad.program.fuse.estimates import (
     fewest_scalars,
@@ -200,6 +201,8 @@ def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, i
         phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
         keep(lowered.graph, phases)
         arrange(lowered.graph, phases)
+        for segment in (own for phase in phases for own in phase.segments):
+            segment.ways = either_way(lowered.graph, segment)
         count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
         if count > most:
             raise Refused(f"straight code would have {count} scalars")

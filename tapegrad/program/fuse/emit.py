@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
@@ -110,7 +111,10 @@ class Emitter(Turns):
         """Write the loop over whole vectors, and the vector that is not whole."""
         count = segment.high - segment.low
         whole = count - count % self.lanes
-        if whole:
+        if whole and segment.ways is not None:
+            condition, *ways = segment.ways
+            self.either(self.uniform[condition.number], [partial(self.vectors, own, {}, whole) for own in ways])
+        elif whole:
             self.vectors(segment, totals, whole)
         if whole < count:
             self.rest(segment, totals, segment.low + whole)

@@ -53,10 +53,13 @@ class Segment:
     low, high : int
     roots : list of (Root, Node)
         What is computed, and by which node there.
+    ways : (Node, Segment, Segment), optional
+        A condition, and what is computed if it is true and if not: see `tapegrad.program.fuse.choices`.
     """
 
     def __init__(self, low: int, high: int, roots: list[tuple[Root, Node]]) -> None:
         self.low, self.high, self.roots = low, high, roots
+        self.ways: tuple[Node, Segment, Segment] | None = None
 
 
 class Phase:

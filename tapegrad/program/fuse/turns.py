@@ -23,6 +23,19 @@ class Turns:
         self.text = Text()
         self.block = "entry"
 
+    def either(self, condition: str, ways: Sequence[Callable[[], None]]) -> None:
+        """Write two pieces of code, of which a condition chooses the first if it is true."""
+        text = self.text
+        *labels, after = text.label(), text.label(), text.label()
+        text.put(f"br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
+        for label, write in zip(labels, ways, strict=True):
+            text.start(label)
+            self.block = label
+            write()
+            text.put(f"br label %{after}")
+        text.start(after)
+        self.block = after
+
     def loop_over(self, length: int | str, step: int, body: Callable[[str], None]) -> None:
         """Write a loop of which a function writes the body; it is run at least once."""
 
