@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad import func
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.nn import functional as F  # noqa: N812
 from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.table.index_values import index_values
+from tapegrad.program import scripts
+from tapegrad.runtime import state
 
 WEIGHT = tg.tensor([1.0, 2.0, 0.5], dtype=tg.float64)
 ONES = tg.ones(5, dtype=tg.float64)
@@ -186,3 +189,24 @@ def test_numbers_beside_computed_indices() -> None:
         k = tg.tensor(places)
         for ours, expected in zip(compiled(x, k), chosen(x, k), strict=True):
             np.testing.assert_array_equal(ours, expected)
+
+
+def test_rules_of_elements_in_a_loop_are_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any, y: Any) -> Any:
+        total = x[-1] * y[0, 1]
+        for t in range(1, 9):
+            total = total * x[t] + y[t, 2] * y[8 - t, t % 3] + (y[t] * y[:, 1][t]).sum()
+        return total
+
+    called: list[Any] = []
+    make = scripts.Scripts._script_of
+    monkeypatch.setattr(
+        scripts.Scripts, "_script_of", lambda self, node, *rest: called.append(node) or make(self, node, *rest)
+    )
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=9), rng.normal(size=(9, 3))
+    state.reset()
+    found = tg.compile(func.grad(f, argnums=(0, 1)))(x, y)
+    for own, right in zip(found, func.grad(f, argnums=(0, 1))(x, y), strict=True):
+        np.testing.assert_allclose(own, right, rtol=1e-13)
+    assert len(called) < 20

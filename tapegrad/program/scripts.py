@@ -19,6 +19,7 @@ from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import is_part
 from tapegrad.ops.table.rules import cotangents
 from tapegrad.program.calls import Calls, Kind
+from tapegrad.program.moved_scripts import Script, moved_script
 from tapegrad.program.numbers import array_of
 from tapegrad.program.short_walk import ShortWalk, find_same
 from tapegrad.program.walk import Walk
@@ -41,24 +42,6 @@ class Value(NamedTuple):
 
 #: A value from a tuple of its fields, in a third of the time.
 value_of: Final[Callable[[Any], Value]] = functools.partial(tuple.__new__, Value)
-
-
-class Script(NamedTuple):
-    """The operations of rules. Values are the cotangent, residuals, constants, then results.
-
-    Attributes
-    ----------
-    constants : list
-        Their numbers in one trace; in a script of all traces, their values and layouts.
-    steps : list of (Kind, list of int)
-        Each operation, and the places of its operands among the values.
-    results : list of (int, Layout)
-        Of each result: its place among the values, and its layout.
-    """
-
-    constants: list[Any]
-    steps: list[tuple[Any, list[int]]]
-    results: list[tuple[int, Layout]]
 
 
 #: Scripts of all traces, by what `Scripts` finds them by.
@@ -225,7 +208,9 @@ class Scripts(Calls):
         key: Any = plan, wanted, ct.layout
         if numbers:
             key += tuple([repr(node[place]) for place in numbers])
-        script = self._script(key, lambda: self._script_of(node, wanted, ct.layout, arrays))
+        script = self._script(
+            key, lambda: moved_script(plan, wanted, ct.layout, lambda: self._script_of(node, wanted, ct.layout, arrays))
+        )
         if isinstance(self._walk, Walk) and key not in self._told:
             self._told.add(key)
             weak = [node[place] for place in numbers]

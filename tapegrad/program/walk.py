@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import struct
 from collections.abc import Generator, Sequence
 from typing import Any, Final
@@ -32,6 +33,9 @@ _MASKS: Final = {"slots": "slots_mask", "entry_slots": "entry_mask", "table": "t
 _KEY: Final = sizeof(KeyFields) // WORD
 _bits_of: Final = struct.Struct("d").pack, struct.Struct("q").unpack
 
+#: Where a field stands: it is asked for some times for each entry that compiled code does not serve.
+_word: Final = functools.cache(WalkFields.word)
+
 
 class Walk:
     """What compiled code knows of plans and rules, the cotangents at hand, and the operations that it has written."""
@@ -51,10 +55,10 @@ class Walk:
         self._make_room()
 
     def _get(self, name: str) -> int:
-        return int(self._words[WalkFields.word(name)])
+        return int(self._words[_word(name)])
 
     def _set(self, name: str, value: int) -> None:
-        self._words[WalkFields.word(name)] = value
+        self._words[_word(name)] = value
 
     def _put(self, name: str, array: np.ndarray) -> np.ndarray:
         self._arrays[name] = array

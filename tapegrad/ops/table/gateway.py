@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType
 from typing import Any, Final
 
@@ -251,6 +251,22 @@ def traced(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any], k
         plan = Plan(op, layouts, bound.attrs, plain, layout_of(out), names_of_arrays(len(bound.index_arrays)))
     check_saved(plan)
     return state.put(_traced, (op, key), plan, _MOST_TRACED), out
+
+
+def plan_like(plan: Plan, attrs: Mapping[str, Any]) -> Plan | None:
+    """Return a plan of a trace like another one of a trace, for attributes that lead to a result of the same layout.
+
+    None if there is none by NumPy alone.
+    """
+    from tapegrad.ops.table.plain import by_numpy
+
+    op, layouts = plan.op, plan.layouts
+    key = layouts, tuple(attrs.values()), ()
+    known = op.plans.get(key) or _traced.get((op, key))
+    plain = by_numpy(op, layouts, attrs) if known is None else None
+    if plain is None:
+        return known
+    return state.put(_traced, (op, key), Plan(op, layouts, attrs, plain, plan.result), _MOST_TRACED)
 
 
 def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any]) -> tuple[Plan, Any]:
