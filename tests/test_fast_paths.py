@@ -176,6 +176,7 @@ NOT_FUSED = {
     "gammaincc",
     "gammaincinv",
     "gammainccinv",
+    "gamma_density",
 }
 FUSED = {op.name for op in op_table.values() if op.family == "binary" and all(map(callable, op.vjp))} - NOT_FUSED
 

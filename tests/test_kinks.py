@@ -111,7 +111,7 @@ BINARY = [
     for op in op_table.values()
     if op.family == "binary"
     and any(map(callable, op.vjp))
-    and op.name not in ("gammaincinv", "gammainccinv", *WITHOUT_DERIVATIVE)
+    and op.name not in ("gammaincinv", "gammainccinv", "gamma_density", *WITHOUT_DERIVATIVE)
 ]
 # Where PyTorch's derivatives are not those of the function.
 BETTER: dict[str, Callable[[float], bool]] = {

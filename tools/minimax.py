@@ -162,6 +162,13 @@ def inverse_far(middle: str) -> Function:
     return lambda t: inverse((t + mpf(middle)) ** 2)
 
 
+def log_gamma(a: Any) -> Any:
+    """Return log(gamma(1 + a)) / (a (a - 1)), which has no zeros."""
+    with mp.workdps(90):
+        a = max(a, mpf(10) ** -25) + (mpf(10) ** -25 if a == 1 else 0)
+        return +(mp.loggamma(1 + a) / (a * (a - 1)))
+
+
 #: name: (function, weight, interval, degree, format)
 PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "EXP": (EXP, exp_weight, -LN2, LN2, 9, "d"),
@@ -187,6 +194,7 @@ PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "TAILS_1": (inverse_far("2.7"), lambda t: mpf("0.4"), mpf("-0.5"), mpf("0.5"), 17, "d"),
     "TAILS_2": (inverse_far("3.85"), lambda t: mpf("0.3"), mpf("-0.65"), mpf("0.65"), 16, "d"),
     "TAILS_3": (inverse_far("5.26"), lambda t: mpf("0.2"), mpf("-0.76"), mpf("0.76"), 15, "d"),
+    "LOG_GAMMA": (log_gamma, lambda a: 1 / log_gamma(a), mpf(0), EDGE, 20, "d"),
     "TAIL": (ARTANH, lambda t: t * t / 2 + SMALL, mpf(0), ROOT, 6, "d"),
 }
 

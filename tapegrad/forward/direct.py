@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -13,11 +12,11 @@ from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import call_void, clear_float_errors, float_errors, get, stack
 from tapegrad.forward.results import Result, compiled_forward, new_result
-from tapegrad.forward.ufuncs import FLOAT_ERRORS
+from tapegrad.forward.ufuncs import FLOAT_ERRORS, loop_of
 from tapegrad.kernels.elementwise import ARITHMETIC
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.recording.native import decref, vectorcall
-from tapegrad.runtime.objects import NDArray, Object, Scalar, Ufunc
+from tapegrad.runtime.objects import NDArray, Object, Scalar
 from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape.layout import Layout, contiguous_strides
 
@@ -51,7 +50,7 @@ def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout)
         layouts,
         result,
         ufunc in ARITHMETIC,
-        lambda: _loop(ufunc, (*[own.dtype for own in layouts], result.dtype)),
+        lambda: loop_of(ufunc, (*[own.dtype for own in layouts], result.dtype)),
     )
 
 
@@ -116,20 +115,6 @@ def _where_address(dtype: str) -> int:
 def _has_words(layout: Layout) -> bool:
     """Whether an operand's elements stand in memory, and are real: integers of Python have another form."""
     return layout.dtype.kind == "f" or (layout.dtype.kind in "biu" and not layout.weak)
-
-
-@functools.lru_cache(maxsize=1024)
-def _loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int] | None:
-    """Return the addresses of the inner loop for these dtypes and of its data; None if NumPy has no such loop."""
-    inside = Ufunc(id(ufunc))
-    wanted = [dtype.num for dtype in dtypes]
-    codes = ctypes.string_at(inside.types, inside.ntypes * inside.nargs)
-    for number in range(inside.ntypes):
-        first = number * inside.nargs
-        function = inside.functions.unchecked(number)
-        if list(codes[first : first + inside.nargs]) == wanted and function:
-            return function, inside.data.unchecked(number) if inside.data else 0
-    return None
 
 
 def run_loop(self: NDArray, args: Array[Object], nargs: int) -> int:

@@ -8,19 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.forward.ufuncs import Function
+from tapegrad.forward.ufuncs import Function, completed
 from tapegrad.runtime.extensions import scipy_extension
 
 
 class SciPy(Function):
-    """A function of `scipy.special`, by its name."""
+    """A function of `scipy.special`, by its name.
 
-    def __init__(self, name: str) -> None:
+    Parameters
+    ----------
+    name : str
+    most : callable, optional
+        A formula that is faster for most operands, and nan for the others.
+    """
+
+    def __init__(self, name: str, most: Callable[..., Any] | None = None) -> None:
         super().__init__(name, lambda *operands: scipy_function(name)(*operands))
+        self._most = most
 
     def of(self, dtype: np.dtype) -> Callable[..., Any]:
         """Return SciPy's function; it would widen single precision beside Python numbers."""
         function = scipy_function(self.name)
+        if self._most is not None and dtype.name in ("float32", "float64"):
+            if dtype not in self._chosen:
+                self._chosen[dtype] = completed(self._most, function, dtype)  # type: ignore[arg-type]
+            return self._chosen[dtype]
         narrow = dtype == np.float32 and getattr(function, "nin", 1) > 1
         return functools.partial(function, dtype=dtype) if narrow else function
 

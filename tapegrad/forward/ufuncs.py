@@ -5,6 +5,7 @@ They are made by `PyUFunc_FromFuncAndData` of NumPy's C API, at first use: until
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,13 +14,22 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
-from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, memcpy, put, raise_float_errors, stack
+from tapegrad.compiler.intrinsics import (
+    call_void,
+    clear_float_errors,
+    float_errors,
+    get,
+    memcpy,
+    put,
+    raise_float_errors,
+    stack,
+)
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.runtime import platform
 from tapegrad.runtime.locks import module_lock
-from tapegrad.runtime.objects import numpy_function
+from tapegrad.runtime.objects import Ufunc, numpy_function
 
-__all__ = ["Function"]
+__all__ = ["Function", "completed", "loop_of"]
 
 _NUMBERS = {"float32": 11, "float64": 12}  # of dtypes in NumPy's C API
 FLOAT_ERRORS = sum(platform.FLOAT_ERRORS)
@@ -99,18 +109,46 @@ def has_wide_loop(function: Callable[..., Any], dtype: np.dtype) -> bool:
     return "AVX512" in target or "X86_V4" in target
 
 
-def _make(name: str, function: Callable[..., Any], nin: int, dtype: str, errors: str) -> Callable[..., Any]:
-    """Return the ufunc of a function of `nin` numbers, for one dtype."""
+@functools.lru_cache(maxsize=1024)
+def loop_of(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int] | None:
+    """Return the addresses of a ufunc's loop for these dtypes and of its data; None if it has no such loop."""
+    import ctypes
+
+    inside = Ufunc(id(ufunc))
+    wanted = [dtype.num for dtype in dtypes]
+    codes = ctypes.string_at(inside.types, inside.ntypes * inside.nargs)
+    for number in range(inside.ntypes):
+        first = number * inside.nargs
+        function = inside.functions.unchecked(number)
+        if list(codes[first : first + inside.nargs]) == wanted and function:
+            return function, inside.data.unchecked(number) if inside.data else 0
+    return None
+
+
+def completed(formula: Callable[..., Any], other: np.ufunc, dtype: np.dtype) -> Callable[..., Any]:
+    """Return the ufunc of a formula which is nan where another ufunc is to compute a number, by its loop."""
+    rest = loop_of(other, (dtype,) * other.nargs)
+    return other if rest is None else _make(other.__name__, formula, other.nin, dtype.name, "", rest)
+
+
+def _make(
+    name: str, function: Callable[..., Any], nin: int, dtype: str, errors: str, rest: tuple[int, int] | None = None
+) -> Callable[..., Any]:
+    """Return the ufunc of a function of `nin` numbers, for one dtype; another loop computes what is nan."""
     import ctypes
 
     loop = cache.address_of(
-        f"ufunc-{name}-{dtype}", inner_loop(function, nin, dtype, errors), ("int64",) * 4, {"xp": vmath}
+        f"ufunc-{name}-{dtype}",
+        inner_loop(function, nin, dtype, errors, rest is not None),
+        ("int64",) * 4,
+        {"xp": vmath},
     )
     word, text = ctypes.c_void_p, ctypes.c_char_p
-    functions, data = (word * 1)(loop), (word * 1)()
+    words = (word * 2)(*rest or ())
+    functions, data = (word * 1)(loop), (word * 1)(ctypes.addressof(words))
     types = bytes([_NUMBERS[dtype]] * (nin + 1))
     names = (name.encode(), f"{name} of tapegrad, for {dtype}.".encode())
-    _alive.append((functions, data, types, names))
+    _alive.append((functions, data, words, types, names))
     # (functions, data, types, ntypes, nin, nout, identity, name, doc, unused); -1: there is no identity.
     make = ctypes.PYFUNCTYPE(ctypes.py_object, word, word, text, *[ctypes.c_int] * 4, text, text, ctypes.c_int)(
         numpy_function("_UFUNC_API", 1)
@@ -151,10 +189,13 @@ def _compute(function: Callable[..., Any], dtype: str, nin: int) -> Callable[...
     return {1: of_one, 2: of_two, 3: of_three, 4: of_four}[nin]
 
 
-def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) -> Callable[..., int]:
+def inner_loop(
+    function: Callable[..., Any], nin: int, dtype: str, errors: str, is_completed: bool = False
+) -> Callable[..., int]:
     """Return NumPy's inner loop ``(args**, dims*, steps*, data)`` of a function of numbers.
 
-    Vectors need neighbours, and a target that is no operand: what is not so goes through blocks on the stack.
+    Vectors need neighbours, and a target that is no operand: what is not so goes through blocks on the stack. The data
+    are the address of the loop that completes the results, and of its data.
     """
     size = np.dtype(dtype).itemsize
     block = _BLOCK
@@ -192,6 +233,20 @@ def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) 
                 found |= under * (finite and not zero)
         return found
 
+    def complete(operands: int, results: int, n: int, data: int) -> None:
+        """Have another loop compute what is nan."""
+        out = as_pointer(results, dtype)
+        places, words = stack(table + 8), stack(table + 16)
+        put(words, 0, 1)
+        for k in range(nin + 1):
+            put(words, k + 1, size)
+        for i in range(n):
+            if load(out, i) != load(out, i):
+                for k in range(nin):
+                    put(places, k, get(operands, k) + i * size)
+                put(places, nin, results + i * size)
+                call_void(get(data, 0), places, words, words + 8, get(data, 1))
+
     def kernel(args: int, dims: int, steps: int, data: int) -> int:
         target, n, skip = get(args, nin), get(dims, 0), get(steps, nin)
         memory, operands = stack(blocks), stack(table)
@@ -218,6 +273,8 @@ def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) 
                         store(part, i, load_at(begin, i * step, dtype))
             results = target + first * skip if skip == size else memory + nin * room
             compute(operands, results, count)
+            if is_completed:
+                complete(operands, results, count, data)
             if wanted:
                 wrong |= errors_of(operands, results, count)
             if skip != size:

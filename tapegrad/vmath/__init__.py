@@ -11,6 +11,7 @@ from tapegrad.vmath.bessel import bessel_i2, bessel_i2e, i0, i0e, i1, i1e
 from tapegrad.vmath.division import floor_divide, fmod, nextafter, remainder, trunc_divide
 from tapegrad.vmath.error import erf, erfc, erfcx, log_ndtr
 from tapegrad.vmath.exponential import cosh, exp, expm1, sinh, tanh
+from tapegrad.vmath.incomplete import gamma_density
 from tapegrad.vmath.inverse_error import erfinv
 from tapegrad.vmath.logarithm import log, log1p, softplus
 from tapegrad.vmath.psi import trigamma
@@ -19,7 +20,7 @@ from tapegrad.vmath.trigonometric import cos, sin, tan
 
 __all__ = [
     "alike", "bessel_i2", "bessel_i2e", "conj", "cos", "cosh", "erf", "erfc", "erfcx", "erfinv", "exp", "expm1",
-    "flat_by", "floor_divide", "fmod", "i0", "i0e", "i1", "i1e", "log", "log1p", "log_ndtr", "nextafter", "pow", "real",
-    "remainder", "sgn", "sigmoid", "sin", "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma", "trunc_divide",
-    "where",
+    "flat_by", "floor_divide", "fmod", "gamma_density", "i0", "i0e", "i1", "i1e", "log", "log1p", "log_ndtr",
+    "nextafter", "pow", "real", "remainder", "sgn", "sigmoid", "sin", "sinh", "softplus", "sqrt", "tan", "tanh",
+    "trigamma", "trunc_divide", "where",
 ]  # fmt: skip

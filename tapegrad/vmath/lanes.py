@@ -6,15 +6,15 @@ holds what the single number would give, wherever it stands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapegrad.compiler import cpu
 from tapegrad.runtime.platform import has
 
 __all__ = [
-    "Lanes", "absolute", "bits", "can_scale", "copysign", "fma", "narrow", "number", "polynomial", "rint",
-    "root", "scaled", "trunc", "where", "wide",
+    "Lanes", "absolute", "bits", "can_scale", "copysign", "fma", "narrow", "number", "polynomial", "repeated",
+    "rint", "root", "scaled", "trunc", "where", "wide",
 ]  # fmt: skip
 
 _IS_X86 = has("x86")
@@ -220,6 +220,48 @@ def where(mask: Lanes, x: Any, y: Any) -> Lanes:
     """Return the first where a mask is true, else the second; one of them is no Python number."""
     like = x if isinstance(x, Lanes) else y
     return Lanes(mask.builder, mask.builder.select(mask.value, like.of(x), like.of(y)))
+
+
+def repeated(step: Callable[..., Sequence[Lanes]], asked: Lanes, *state: Lanes) -> Sequence[Lanes]:
+    """Return the state after the steps that each lane asks for; it stays as it is while others go on.
+
+    Parameters
+    ----------
+    step : callable
+        From a state to the next one, and a mask of the lanes that ask for another step. It is emitted once.
+    asked : Lanes
+        Which lanes ask for a step at all.
+    state : Lanes
+    """
+    from llvmlite import ir
+
+    builder = asked.builder
+    before, turn, done = builder.block, builder.append_basic_block(), builder.append_basic_block()
+
+    def go_on(mask: Lanes) -> None:
+        some, whole = mask.value, ir.IntType(mask.width)
+        if mask.width:
+            some = builder.icmp_unsigned("!=", builder.bitcast(some, whole), whole(0))
+        builder.cbranch(some, turn, done)
+
+    go_on(asked)
+    builder.position_at_end(turn)
+    mask, *places = (builder.phi(own.type) for own in (asked, *state))
+    *new, again = step(*[Lanes(builder, place) for place in places])
+    own = Lanes(builder, mask)
+    after = [own & again, *[where(own, one, Lanes(builder, place)) for one, place in zip(new, places, strict=True)]]
+    last = builder.block
+    go_on(after[0])
+    for place, first, one in zip((mask, *places), (asked, *state), after, strict=True):
+        place.add_incoming(first.value, before)
+        place.add_incoming(one.value, last)
+    builder.position_at_end(done)
+    found = []
+    for first, one in zip(state, after[1:], strict=True):
+        found.append(Lanes(builder, builder.phi(first.type)))
+        found[-1].value.add_incoming(first.value, before)
+        found[-1].value.add_incoming(one.value, last)
+    return found
 
 
 def _retyped(x: Lanes, element: Any, how: str) -> Lanes:

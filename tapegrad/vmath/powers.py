@@ -10,7 +10,7 @@ from tapegrad.vmath.functions import function
 from tapegrad.vmath.lanes import Lanes, absolute, fma, narrow, polynomial, rint, where, wide
 from tapegrad.vmath.logarithm import LOG
 
-__all__ = ["power"]
+__all__ = ["log_parts", "power"]
 
 # (2 artanh(s) - 2 s - 2/3 s**3) / s**5 in s**2, |s| <= 0.1717; error relative to the logarithm 2**-66.
 TAIL = (
@@ -22,7 +22,7 @@ TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 LN2 = (0.6931471805598903, 5.497923018708371e-14)
 
 
-def _log_parts(x: Lanes) -> tuple[Lanes, Lanes]:
+def log_parts(x: Lanes) -> tuple[Lanes, Lanes]:
     """Return the high and low part of the logarithm of a normal number, by s = f / (2 + f)."""
     k, m, _ = split(x, DOUBLE)
     f = m - 1.0
@@ -65,7 +65,7 @@ def _special(x: Lanes, y: Lanes) -> Lanes:
 
 def _double(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
     size = absolute(x)
-    high, low = _log_parts(size)
+    high, low = log_parts(size)
     product = y * high
     rest = fma(y, low, fma(y, high, -product))
     rest = where(absolute(product) < 1000.0, rest, 0.0)  # else there is nothing to add, or nan

@@ -64,6 +64,7 @@ OUTPUTS = {
     "fresnel_c": "tensor([0.4923, 0.4883])",
     "fresnel_s": "tensor([0.0647, 0.3434])",
     "gamma": "tensor([1.7725, 1.0000])",
+    "gamma_density": "tensor([0.0540, 0.2707])",
     "gammainc": "tensor([0.9545, 0.5940])",
     "gammaincc": "tensor([0.0455, 0.4060])",
     "gammainccinv": "tensor([0.2368, 0.1534])",

@@ -177,7 +177,7 @@ PLACES: dict[str, dict[str, str]] = {
         "gather": "gather",
         "grid_sample": "interpolated_at",
         "history": "same_part",
-        "incomplete": "beta_derivative betainc betaincinv gamma_derivative gammainc gammaincc gammainccinv gammaincinv",
+        "incomplete": "beta_derivative betainc betaincinv gamma_density gamma_derivative gammainc gammaincc gammainccinv gammaincinv",
         "index_put": "index_replace",
         "indexing": "getitem index_gather index_scatter_add",
         "joining": "block_diag",
