@@ -88,6 +88,21 @@ def test_distances_are_computed_of_differences() -> None:
     np.testing.assert_allclose(slope, [[-0.6, -0.8]], rtol=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "scale"), [("float64", 2.0**660), ("float64", 2.0**-660), ("float32", 2.0**90), ("float32", 2.0**-90)]
+)
+@pytest.mark.parametrize("count", [2, 40])
+def test_distances_whose_squares_are_not_representable(dtype: str, scale: float, count: int) -> None:
+    rng = np.random.default_rng(2)
+    x, y = (rng.normal(size=(3, count)).astype(dtype) for _ in range(2))
+    y[1] = x[1]
+    found = [tg.cdist(tg.tensor(x * np.array(own, dtype)), tg.tensor(y * np.array(own, dtype))) for own in (1, scale)]
+    np.testing.assert_allclose(found[1].numpy() / scale, found[0].numpy(), rtol=10 * np.finfo(dtype).eps)
+    slopes = [gradient(lambda own, s=s: tg.cdist(own, tg.tensor(y * np.array(s, dtype))), x * np.array(s, dtype))
+              for s in (1, scale)]  # fmt: skip
+    np.testing.assert_allclose(slopes[1], slopes[0], rtol=100 * np.finfo(dtype).eps)
+
+
 # Factors -----------------------------------------------------------------------------------------------------------
 
 

@@ -26,9 +26,15 @@ FEW: Final = 16
 def _distances(dtype: str) -> Callable[[int, int, int], int]:
     kind, size, most, width = np.dtype(dtype).type, np.dtype(dtype).itemsize, _POINTS, _COORDINATES
     line, room = 8 * _POINTS, 8 * _POINTS * _COORDINATES
+    # Of smaller sums, squares have lost digits.
+    least, largest = float(np.sqrt(np.finfo(dtype).tiny / np.finfo(dtype).eps)), float(np.finfo(dtype).max)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
-        """Take both sets and the result; the geometry has how many pairs of sets, points of both, and coordinates."""
+        """Take both sets and the result; the geometry has how many pairs of sets, points of both, and coordinates.
+
+        Return 1 if the squares of a distance are too large or too small.
+        """
+        status = 0
         n, m, k = get(geometry, 2), get(geometry, 3), get(geometry, 4)
         block, total = as_pointer(stack(room), dtype), as_pointer(stack(line), dtype)
         for pair in range(get(geometry, 1)):
@@ -54,12 +60,20 @@ def _distances(dtype: str) -> Callable[[int, int, int], int]:
                         if start:
                             for j in range(count):
                                 store(total, j, load(total, j) + load(out, at + j))
+                        is_odd = False
                         if start + some == k:
                             for j in range(count):
-                                store(total, j, kind(math.sqrt(load(total, j))))
+                                found = kind(math.sqrt(load(total, j)))
+                                is_odd |= (found < least) | (found > largest)
+                                store(total, j, found)
                         for j in range(count):
                             store(out, at + j, load(total, j))
-        return 0
+                        for j in range(count if is_odd else 0):
+                            if load(total, j) < least or load(total, j) > largest:
+                                for c in range(k):
+                                    if load(x, i * k + c) != load(y, (first + j) * k + c):
+                                        status = 1
+        return status
 
     return kernel
 

@@ -28,6 +28,7 @@ from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
+_LEAST = 1e-145  # distances of which the squares have all digits
 _FEW = 4096  # elements of the differences of all pairs, up to which they are computed
 
 
@@ -38,7 +39,12 @@ def _euclidean(x: Any, y: Any) -> Any:
     shape = (*batch, x.shape[-2], y.shape[-2])
     if not (x.size and y.size):
         return np.zeros(shape, x.dtype)
-    found = [cdist(a, b) for a, b in zip(as_list(x, batch), as_list(y, batch), strict=True)]
+    found = []
+    for a, b in zip(as_list(x, batch), as_list(y, batch), strict=True):
+        own = cdist(a, b)
+        first, second = np.nonzero((own < _LEAST) | np.isinf(own))  # where squares are too small or too large
+        own[first, second] = np.hypot.reduce(a[first].astype(np.float64) - b[second], -1)
+        found.append(own)
     return np.asarray(found, x.dtype).reshape(shape)
 
 
