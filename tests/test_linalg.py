@@ -74,6 +74,16 @@ def test_the_gradient_of_the_largest_is_shared() -> None:
     assert found.tolist() == [0.5, -0.5, 0.0]
 
 
+@pytest.mark.parametrize("ord", [np.inf, -np.inf])
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_the_largest_of_complex_numbers_in_single_precision_has_a_gradient(ord: float, dim: int | None) -> None:
+    """The forward rounds absolute values once more than the rule."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(7, 5)) + 1j * rng.normal(size=(7, 5))).astype(np.complex64)
+    single, double = (gradient(lambda x: tg.linalg.vector_norm(x, ord, dim), own) for own in (x, x.astype(complex)))
+    np.testing.assert_allclose(single, double, rtol=1e-6)
+
+
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, np.inf])
 def test_distance_of_a_point_to_itself(p: float) -> None:
     points = np.array([[1.0, 2.0], [1.0, 2.0], [4.0, 6.0]])
