@@ -40,3 +40,15 @@ def test_rows_that_do_not_count_may_be_anything():
     assert tg.autograd.gradgradcheck(
         lambda x: tg.nn.functional.cross_entropy(x, target), tg.rand(3, 2, requires_grad=True)
     )
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_a_mean_of_no_items_has_no_slope(name: str) -> None:
+    """It is nan, and what is computed of its derivative has derivatives."""
+    x = tg.ones(2, 3, requires_grad=True)
+    loss = getattr(tg.nn.functional, name)(x, tg.tensor([0, 0]), ignore_index=0)
+    (slope,) = tg.autograd.grad(loss, x, create_graph=True)
+    assert np.isnan(loss.item())
+    assert slope.tolist() == [[0.0] * 3] * 2
+    (second,) = tg.autograd.grad((slope * slope + slope * x).sum(), x)
+    assert second.tolist() == [[0.0] * 3] * 2

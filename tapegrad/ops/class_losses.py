@@ -111,7 +111,9 @@ def _of_rows(op: Op, call: str, input: Any, target: Any, ignored: int, reduction
 
 
 def _mean_of(losses: Tensor, total: float) -> Tensor:
-    return mul(sum(losses), 1.0 / total if total else math.nan)
+    """Divide a sum; an integer is the number of those that are not 0, and the nan of none of them has slopes of 0."""
+    is_of_none = isinstance(total, int) and not total
+    return add(mul(sum(losses), 0.0), math.nan) if is_of_none else mul(sum(losses), 1.0 / total if total else math.nan)
 
 
 def _of_items(weights: np.ndarray, indices: Any) -> Any:
