@@ -3,6 +3,7 @@
 import __future__
 
 import ctypes
+import itertools
 import linecache
 import math
 import subprocess
@@ -452,8 +453,10 @@ def test_numbers_are_those_of_numba(source, other, monkeypatch):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("other", DTYPES)
-@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize(("source", "other"), [  # each pair in one order, by turns
+    (one, other) if place % 2 else (other, one)
+    for place, (one, other) in enumerate(itertools.combinations_with_replacement(DTYPES, 2))
+])  # fmt: skip
 def test_numbers_of_all_dtypes_are_those_of_numba(source, other, monkeypatch):
     agree(FUNCTIONS, source, other, monkeypatch)
 
