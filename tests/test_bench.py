@@ -404,10 +404,11 @@ def printed_by(*options: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.first
 @pytest.mark.full
 def test_command() -> None:
-    done = printed_by("--quick")
+    chosen = list(PROBLEMS)[:3]  # of all, `python -m bench --quick` is a check of its own
+    done = printed_by(*chosen, "--quick")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert all(f"\n{name}: " in done.stdout for name in PROBLEMS)
-    assert "python -m bench --quick" in done.stdout
+    assert all(f"\n{name}: " in done.stdout for name in chosen)
+    assert f"python -m bench {' '.join(chosen)} --quick" in done.stdout
     assert "all problems (1 thread): geometric mean of time / tapegrad" in done.stdout
     assert "machine: quiet" in done.stdout or "machine: NOISY" in done.stdout
     for name in TOOLS:
@@ -418,7 +419,7 @@ def test_command() -> None:
 @pytest.mark.full
 def test_everything_of_a_problem(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    chosen = ("chain", "mlp", "--tools", "plain", "autograd", "--threads", "1", "2")
+    chosen = ("chain", "--tools", "plain", "autograd", "--threads", "1", "2")
     done = printed_by(*chosen, "--quick", "--memory", "--start", "--json", str(file), "--report", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     figures = json.loads(file.read_text())
@@ -426,14 +427,14 @@ def test_everything_of_a_problem(tmp_path: Path) -> None:
     assert [speed["threads"] for speed in figures["speed"]] == [1, 2]
     tools = [name for name in ("plain", "tapegrad", "autograd") if installed(name)]
     for speed in figures["speed"]:
-        assert [own["problem"] for own in speed["problems"]] == ["chain", "mlp"]
+        assert [own["problem"] for own in speed["problems"]] == ["chain"]
         for own in speed["problems"]:
             assert list(own["tools"]) == tools
             assert all(times["low"] <= times["median"] <= times["high"] for times in own["tools"].values())
     assert [own["tool"] for own in figures["start"]] == [name for name in tools if name in start.TOOLS]
     if memory.measurable():
         assert {(own["problem"], own["tool"]) for own in figures["memory"]} == {
-            (problem, tool) for problem in ("chain", "mlp") for tool in tools
+            (problem, tool) for problem in ("chain",) for tool in tools
         }
 
 

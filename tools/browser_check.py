@@ -1,8 +1,9 @@
 """Look at every page of the built site in a real browser: ``python -m tools.browser_check [FOLDER] [--pictures TO]``.
 
-Each page is shown at the width of a desktop and of a phone, light and dark. A console error, a broken image, a page
-that is wider than a phone, and a search that does not find an operation make the check fail. Nothing is fetched from
-other sites. Needs ``pip install playwright`` and a Chromium; without one it says so, and looks at nothing.
+Each page is shown at the width of a desktop, light, and of a phone, dark; for pictures each width in both. A console
+error, a broken image, a page that is wider than a phone, and a search that does not find an operation make the check
+fail. Nothing is fetched from other sites. Needs ``pip install playwright`` and a Chromium; without one it says so, and
+looks at nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import contextlib
 import functools
 import http.server
+import itertools
 import os
 import queue
 import re
@@ -99,13 +101,12 @@ def look_at(page: Any, address: str, name: str, pictures: Path | None) -> Iterat
     """Show a page in all ways, and yield what is wrong with it."""
     page.goto(address + name)
     yield from (f"broken image {source}" for source in page.evaluate(BROKEN))
-    for width in WIDTHS:
-        for scheme in SCHEMES:
-            show(page, width, scheme)
-            yield from (f"{width}, {scheme}: too wide: {own}" for own in page.evaluate(TOO_WIDE))
-            if pictures:
-                path = pictures / f"{name.replace('/', '_').removesuffix('.html')}.{width}.{scheme}.png"
-                page.screenshot(path=path, animations="disabled")
+    for width, scheme in itertools.product(WIDTHS, SCHEMES) if pictures else zip(WIDTHS, SCHEMES, strict=True):
+        show(page, width, scheme)
+        yield from (f"{width}, {scheme}: too wide: {own}" for own in page.evaluate(TOO_WIDE))
+        if pictures:
+            path = pictures / f"{name.replace('/', '_').removesuffix('.html')}.{width}.{scheme}.png"
+            page.screenshot(path=path, animations="disabled")
 
 
 def search(page: Any, address: str, words: str) -> list[str]:
