@@ -15,6 +15,7 @@ import scipy.special
 from tapegrad.ops.table.op import Op, Sample
 from tapegrad.testing.operands import operands_of
 from tests.checks import Problem
+from tests.tiers import mostly_full
 
 
 def _index_scatter_add(x: np.ndarray, *index_arrays: np.ndarray, key: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -121,10 +122,11 @@ def cases(*chosen: Op) -> list[Case]:
     return [Case(op, number) for op in chosen for number in range(len(op.samples))]
 
 
-def grouped(chosen: Iterable[tuple[Case, str]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def grouped(chosen: Iterable[tuple[Case, str]], quick: int = 1) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test on cases with dtypes; the samples of an op, in a dtype, are one test.
 
-    Thousands of tests take longer to be handed out than to run. A note says which sample failed.
+    Thousands of tests take longer to be handed out than to run. A note says which sample failed. One of so many tests
+    is quick, the others run in the full tier only.
     """
     groups: dict[tuple[str, str], list[Case]] = {}
     for case, dtype in chosen:
@@ -147,6 +149,6 @@ def grouped(chosen: Iterable[tuple[Case, str]]) -> Callable[[Callable[..., None]
 
         values = [(group, dtype) for (_, dtype), group in groups.items()]
         ids = [f"{name}-{dtype}" for name, dtype in groups]
-        return pytest.mark.parametrize(("case", "dtype"), values, ids=ids)(run)
+        return pytest.mark.parametrize(("case", "dtype"), mostly_full(values, quick), ids=ids)(run)
 
     return decorate

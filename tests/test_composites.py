@@ -21,8 +21,8 @@ from tests.torch_programs import OF_TRIANGLES, torch
 CASES: list[Case] = [Case(one, number) for one in composites.values() for number in range(len(one.samples))]  # type: ignore[arg-type]
 DTYPES = ("float64", "complex128", "float32", "complex64")
 ALL = [(case, dtype) for dtype in DTYPES for case in CASES if dtype[0] == "f" or not case.op.real_only]
-each_case = grouped([(case, dtype) for case, dtype in ALL if dtype in DTYPES[:2]])
-each_in_double = grouped([(case, "float64") for case in CASES])
+each_case = grouped([(case, dtype) for case, dtype in ALL if dtype in DTYPES[:2]], quick=3)
+each_in_double = grouped([(case, "float64") for case in CASES], quick=3)
 
 
 @grouped(ALL)

@@ -9,6 +9,7 @@ import pytest
 
 import tapegrad as tg
 from tests.fuzz.found import EXPLAINED, FOUND
+from tests.tiers import mostly_full
 from tests.torch_programs import torch
 
 pytestmark = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
@@ -36,7 +37,9 @@ def test_programs(part: int) -> None:
     assert counts
 
 
-@pytest.mark.parametrize("lines", [pytest.param(lines, id=name) for name, lines in (FOUND | EXPLAINED).items()])
+@pytest.mark.parametrize(
+    "lines", mostly_full([pytest.param(lines, id=name) for name, lines in (FOUND | EXPLAINED).items()], 3)
+)
 def test_found(lines: list[str]) -> None:
     from tests.fuzz.programs import Program, check
 

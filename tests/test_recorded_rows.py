@@ -30,7 +30,7 @@ def _again(found: list[Any], inputs: list[Any]) -> list[Any]:
     return list(tg.autograd.grad(sum(totals[1:], totals[0]), inputs, allow_unused=True, retain_graph=True))
 
 
-@each_case(SMOOTH, ("float64", "float32"))
+@each_case(SMOOTH, ("float64", "float32"), quick=3)
 def test_samples(case: Case, dtype: str) -> None:
     problem = case.problem(dtype)
     inputs = problem.tensors()

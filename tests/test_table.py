@@ -32,20 +32,21 @@ EXTREMES = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-320, 1e300, -1e300
 
 
 def each_case(
-    chosen: list[Case], dtypes: Sequence[str] = ("float64",), thin: bool = True
+    chosen: list[Case], dtypes: Sequence[str] = ("float64",), thin: bool = True, quick: int = 1
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test on cases with dtypes; complex ones where the function takes complex numbers.
 
     Each pattern of strides in each dtype is a kernel to compile, and float64 has them all; so elementwise rows run in
-    other dtypes on fewer samples, if `thin`.
+    other dtypes on fewer samples, if `thin`. See `grouped` for `quick`.
     """
-    return grouped(
+    pairs = (
         (case, dtype)
         for case in chosen
         for dtype in dtypes
         if (np.dtype(dtype).kind != "c" or str(case) in OF_COMPLEX)
         and (not thin or case.op.name not in OF_ELEMENTS or case.number in SAMPLES[dtype])
     )
+    return grouped(pairs, quick)
 
 
 def each_row(found: list[Op]) -> pytest.MarkDecorator:
@@ -121,17 +122,17 @@ def test_integers(case: Case, dtype: str) -> None:
 # Gradients -------------------------------------------------------------------------------------------------------
 
 
-@each_case(SMOOTH, ["float64", "complex128"])
+@each_case(SMOOTH, ["float64", "complex128"], quick=3)
 def test_gradient(case: Case, dtype: str) -> None:
     checks.check_gradient(case.problem(dtype))
 
 
-@each_case(SMOOTH, FLOATING)
+@each_case(SMOOTH, FLOATING, quick=3)
 def test_rule(case: Case, dtype: str) -> None:
     checks.check_rule(case.problem(dtype))
 
 
-@each_case(SMOOTH, ["float64", "complex128"])
+@each_case(SMOOTH, ["float64", "complex128"], quick=3)
 def test_second_order(case: Case, dtype: str) -> None:
     checks.check_second(case.problem(dtype))
 
@@ -154,12 +155,12 @@ def test_precision(case: Case, dtype: str) -> None:
     checks.check_precision(problem, case.problem(wide, precise))
 
 
-@each_case(SMOOTH)
+@each_case(SMOOTH, quick=3)
 def test_accumulation(case: Case, dtype: str) -> None:
     checks.check_accumulation(case.problem(dtype))
 
 
-@each_case(SMOOTH)
+@each_case(SMOOTH, quick=3)
 def test_layouts(case: Case, dtype: str) -> None:
     checks.check_layouts(case.problem(dtype))
 
@@ -340,8 +341,9 @@ def test_extremes_on_torch(op: Op, dtype: str) -> None:
 
 
 @each_case(
-    [case for case in SMOOTH if case.op.name not in OF_ELEMENTS and not case.constrained], ["float32", "float64"]
-)
+    [case for case in SMOOTH if case.op.name not in OF_ELEMENTS and not case.constrained], ["float32", "float64"],
+    quick=3,
+)  # fmt: skip
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_element_not_finite(case: Case, dtype: str, value: float) -> None:
     """One nan or infinity goes the same way through kernel and rule, and through forward and oracle."""

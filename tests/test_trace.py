@@ -47,7 +47,7 @@ def run(program: Program, arrays: list[Any]) -> list[np.ndarray]:
     return [own.detach().numpy() for own in outputs]
 
 
-@each_case(CASES, ["float64", "complex128"])
+@each_case(CASES, ["float64", "complex128"], quick=3)
 def test_a_trace_computes_what_the_function_does(case: Any, dtype: str) -> None:
     problem = case.problem(dtype)
     program, captured = trace(lambda *tensors: derivatives(problem, list(tensors)), problem.point)

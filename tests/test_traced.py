@@ -14,6 +14,7 @@ from tapegrad.program.replay import replay
 from tapegrad.program.trace import TracingError, trace
 from tapegrad.tensor import Tensor
 from tests.program_cases import CASES, ERROR, GUARD, PROGRAM, Case
+from tests.tiers import mostly_full
 
 # What is not as it shall be yet, and why. Take off what you mend.
 OPEN_EVERYWHERE: dict[str, str] = {}
@@ -115,7 +116,7 @@ def gradients(function: Any, inputs: tuple[np.ndarray, ...]) -> list[np.ndarray 
 
 
 @pytest.mark.filterwarnings("ignore:Converting a tensor", "ignore:To copy construct")
-@pytest.mark.parametrize("case", marked((PROGRAM, GUARD), OPEN_GRADIENTS))
+@pytest.mark.parametrize("case", mostly_full(marked((PROGRAM, GUARD), OPEN_GRADIENTS), 3))
 def test_gradient_of_compiled_is_eager(case: Case) -> None:
     compiled = tg.compile(several(case))
     for inputs in (case.inputs, *case.others):

@@ -134,7 +134,7 @@ def test_compiled(name: str) -> None:
     assert any(entry.op.name == "vmap" for entry in program.entries)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", mostly_full(CASES, 3))
 def test_derivatives_of_compiled(name: str) -> None:
     make, args = CASES[name]
 

@@ -14,5 +14,6 @@ def mostly_full(values: Iterable[Any], quick: Container[Any] | int) -> list[Any]
     for place, value in enumerate(values):
         is_quick = place % quick == 0 if isinstance(quick, int) else value in quick
         own = value if value.__class__ is tuple else (value,)
-        cases.append(pytest.param(*own, marks=() if is_quick else pytest.mark.full))
+        case = value if hasattr(value, "marks") else pytest.param(*own)
+        cases.append(case if is_quick else case._replace(marks=[*case.marks, pytest.mark.full]))
     return cases
