@@ -30,12 +30,12 @@ smallest operands are those of the sample, numbers where it has no dimensions; t
 largest operand has about 100 and 10,000 elements, where the operation takes that. Results are compared before anything
 is timed.
 
-What is below 1 belongs to a few kinds. Rules of some functions are a chain of calls (LU factors, the CTC loss of a few
-steps), which costs tens of microseconds on few elements. Functions of SciPy that have no formula here go number by
-number (incomplete gamma functions). Factorisations and their solutions are LAPACK's: OpenBLAS here, MKL in PyTorch, so
-that their ratios depend on the CPU. With 100 rows, OpenBLAS's routine alone takes 0.6 to 1 of the time of PyTorch's
-whole function on an AMD EPYC (LU, Cholesky and QR factors, eigenvalues, singular values, solutions); on an Intel Xeon
-triangular systems, QR factors and eigenvalues take 1.3 to 1.8 times as long in OpenBLAS as in MKL.
+What is below 1: on few elements LU factors, singular vectors and the CTC loss (0.89 to 0.99), whose rules are chains of
+calls; with 10,000 elements factorisations, solutions and inverses, which are LAPACK's: OpenBLAS here, MKL in PyTorch.
+With 100 rows, on the CPU of this page, OpenBLAS's routine alone takes 1.6 to 1.8 times as long as PyTorch's whole
+function for triangular systems, solutions and eigenvalues of general matrices, 1.25 times for eigenvectors of symmetric
+ones, and 0.8 to 1.05 times for LU, Cholesky and QR factors, singular values and inverses. Reductions of segments of
+10,000 elements take as long as in PyTorch.
 
 ```sh
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m bench --ops --report docs/benchmarks
