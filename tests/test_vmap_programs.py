@@ -331,3 +331,16 @@ def test_a_result_from_outside_is_detached_and_is_not(first: bool) -> None:
     batch = tg.linspace(0, 1, 240).reshape(80, 3)
     slopes = [tg.autograd.grad(func.vmap(item)(batch).sum(), w, retain_graph=True)[0] for _ in range(60)]
     np.testing.assert_allclose(slopes[-1].numpy(), slopes[0].numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [4, 10])
+def test_what_a_second_derivative_stretches_is_no_constant(size: int) -> None:
+    """An array that nobody can write to was taken for a constant, also if it stood for a value of the trace around."""
+
+    def f(x: Any) -> Any:
+        return ((x * x).sum() * x).sum() + (x / (x * x).sum() * x * x).sum()
+
+    compiled, hessian = tg.compile(tg.func.hessian(f)), tg.func.hessian(f)
+    for scale in (1.0, 0.5, 2.0):
+        x = scale * (1.0 + np.arange(size))
+        np.testing.assert_allclose(compiled(x), hessian(tg.tensor(x)).numpy(), rtol=1e-12, atol=1e-12)

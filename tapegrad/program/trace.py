@@ -123,8 +123,9 @@ class Tracer(Takes):
         count = len(self.layouts)
         number = super().number_of(operand)
         data = raw_data(operand)
-        if number < count or operand._layout.weak or (isinstance(data, np.ndarray) and not data.flags.writeable):
-            return number  # nobody can change it
+        is_fixed = operand._layout.weak or (isinstance(data, np.ndarray) and not data.flags.writeable)
+        if number < count or (is_fixed and not self._is_around(data)):
+            return number  # nobody can change it, and it is the same in each call
         origin = origin_of(operand)
         # What has a graph, or is a value of the trace around, is no constant, even if its tensor dies: it may be a
         # residual, which a rule takes. A leaf is a constant if its own tensor dies.
