@@ -9,6 +9,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import autograd, func
+from tapegrad.ops.table import gateway
 from tapegrad.program import calls
 from tapegrad.program.calls import Calls
 from tapegrad.program.program import Program
@@ -211,3 +212,42 @@ def test_what_a_forward_raises_ends_a_trace_of_compiled_calls():
     with pytest.raises(RuntimeError, match="broadcast"):
         trace(f, [np.ones(3)])
     assert len(trace(lambda x: [x * 2.0], [np.ones(3)])[0].entries) == 1
+
+
+def chain(x: Any) -> Any:
+    for _ in range(3):
+        x = tg.tanh(tg.exp(-tg.sin(x)) + x[::1] * 2.0)
+    return x.sum() + (x * x).mean()
+
+
+def test_large_values_that_nobody_looks_at_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(3).normal(size=10_000)
+    computed: list[str] = []
+    forward = gateway.forward
+
+    def noting(op: Any, bound: Any, layouts: Any, **options: Any) -> Any:
+        computed.extend([op.name] if options.get("show") is None else [])
+        return forward(op, bound, layouts, **options)
+
+    monkeypatch.setattr(gateway, "forward", noting)
+    program, _ = trace(lambda x: (tg.func.grad(chain)(x),), [x])
+    assert not {"sin", "cos", "exp", "tanh", "sum"} & set(computed)
+    monkeypatch.undo()
+    found = replay(program, [tg.tensor(x)])[0][0].numpy()
+    np.testing.assert_allclose(found, tg.func.grad(chain)(tg.tensor(x)).numpy(), rtol=1e-12, atol=1e-14)
+
+
+def test_large_values_are_computed_when_python_looks_at_them() -> None:
+    def f(x: Any) -> Any:
+        y = tg.exp(x).reshape(2, -1)
+        part, turned = y[0], y.T
+        total = turned.sum() + part.detach().sum()
+        if part.max() > 2.0:
+            return total * 2.0 + part[5]
+        return total / 3.0 - float(turned[0, 1].detach())
+
+    compiled = tg.compile(tg.func.value_and_grad(f))
+    for scale in (0.1, 5.0, 0.2, 4.0):
+        x = scale * np.random.default_rng(1).uniform(size=10_000)
+        for own, right in zip(compiled(x), tg.func.value_and_grad(f)(tg.tensor(x)), strict=True):
+            np.testing.assert_allclose(own, right.numpy(), rtol=1e-12)

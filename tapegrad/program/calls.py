@@ -17,7 +17,7 @@ from tapegrad import dtypes, modes
 from tapegrad.ops.table.gateway import constant, raw_data
 from tapegrad.program.exact import Exact
 from tapegrad.program.lists import entry_of
-from tapegrad.program.numbers import Numbers
+from tapegrad.program.numbers import Numbers, array_of
 from tapegrad.program.program import Entry
 from tapegrad.program.traced import Traced, set_data
 from tapegrad.program.traced_calls import writer
@@ -188,7 +188,8 @@ class Calls(Numbers):
         number = self.known_result(kind.plan, numbers)
         if number is None:
             number = self.add(kind, numbers)
-            if Entry not in [self.values[own].__class__ for own in numbers]:
+            is_computed = Entry not in [self.values[own].__class__ for own in numbers]
+            if is_computed and not self.may_wait(kind.plan.op, numbers, kind.layout.size):
                 self._compute(kind, number, [raw_data(own) if isinstance(own, Tensor) else own for own in operands])
         if self.script is not None:
             self.script.append((kind, numbers, number))
@@ -218,23 +219,28 @@ class Calls(Numbers):
 
     def _write_recorded(self, kind: Kind, operands: Sequence[Any], numbers: tuple[int, ...]) -> Traced:
         plan, values, by_identity = kind.plan, self.values, self._by_identity
-        tensors = operands
+        tensors, waits = operands, self.may_wait(plan.op, numbers, kind.layout.size)
         for own, number in zip(operands, numbers, strict=True):
-            if values[number].__class__ is Entry:
+            if values[number].__class__ is Entry and not waits:
                 self.value_of(number)
             if own.__class__ is float or own.__class__ is int:
                 tensors = [self._tensor_of(*pair) for pair in zip(operands, numbers, strict=True)]
-        out = plan.forward(*map(raw_data, tensors))
+        known: int | None = self._results.get((plan, numbers))
+        if waits and (known is not None or plan.view_offset is None):
+            out = array_of(kind.shown) if known is None else self.shown(known, kind.shown)
+        else:
+            out = plan.forward(*map(raw_data, tensors))
         if id(out) in by_identity:
             out = out[...]
         result: Any = _finish(plan, out, *tensors)
-        known: int | None = self._results.get((plan, numbers))
         array = out if out.__class__ is np.ndarray else np.asarray(out)
         if known is None:
             known = self._results[plan, numbers] = len(values)
             self.layouts.append(kind.layout)
             values.append(array)
             self.entries.append(entry_of((plan.op, numbers, plan.attrs, (), (known,), True)))
+            if waits:
+                self.wait(self.entries[-1], array)
         else:
             self._held.append(array)
         by_identity[id(array)] = known

@@ -11,7 +11,8 @@ from tapegrad.ops.table.rules import NO_COTANGENT
 from tapegrad.program.checkpoints import Checkpointed, apply_back
 from tapegrad.program.derivative import apart
 from tapegrad.program.limits import limited
-from tapegrad.program.scan import apply_scan, check_room, example, room_for
+from tapegrad.program.scan import apply_scan, check_room, room_for
+from tapegrad.program.traced import example
 from tapegrad.tensor import Tensor
 
 __all__ = ["apply_back", "rule", "with_kept"]

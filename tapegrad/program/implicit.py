@@ -15,9 +15,9 @@ from tapegrad.ops.table.op import Bound, Op, op_table
 from tapegrad.ops.table.rules import NO_COTANGENT
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
-from tapegrad.program.scan import example
 from tapegrad.program.scan_packs import Pack, packs
 from tapegrad.program.trace import trace
+from tapegrad.program.traced import example
 from tapegrad.tape.entries import MAX_SAVED
 from tapegrad.tensor import Tensor
 

@@ -23,6 +23,7 @@ from tapegrad.program.batch import Batch, apply_batch, batch_of, has_rule, with_
 from tapegrad.program.program import Program
 from tapegrad.program.replay import Replay
 from tapegrad.program.trace import TracingError, trace
+from tapegrad.program.traced import example
 from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
 
@@ -100,8 +101,8 @@ def _batch_of(
     """Return what the function returns for an item, the batch of the ways that items take, and what it captured."""
     is_recorded = modes.is_grad_enabled()
     wanted = [own.requires_grad and is_recorded for own in operands]
-    arrays: list[Any] = [np.asarray(raw_data(own)) for own in operands]
-    first, example = _trace(call, [own[0] for own in arrays], wanted, in_program), 0
+    arrays: list[Any] = list(map(example, operands))
+    first, place = _trace(call, [own[0] for own in arrays], wanted, in_program), 0
     ways, (tree, program, captured) = [first], first
     batch = _batch([program], operands, captured, bool(program.guards))
     if not in_program and not _is_worth(batch, len(arrays[0])):
@@ -120,13 +121,13 @@ def _batch_of(
         flags = _flags(_batch(asked, operands, captured, True), operands, captured, examples)
         if flags.all():
             return tree, _batch(programs, operands, captured, True), captured
-        before, example = example, int(np.argmin(flags))
+        before, place = place, int(np.argmin(flags))
         if len(ways) == MOST_WAYS:
             known[key] = None
-        if len(ways) == MOST_WAYS or example == before:
+        if len(ways) == MOST_WAYS or place == before:
             raise _Unlike
-        behind = example - len(arrays[0])
-        item = examples[behind] if behind >= 0 else [own[example].copy() for own in arrays]
+        behind = place - len(arrays[0])
+        item = examples[behind] if behind >= 0 else [own[place].copy() for own in arrays]
         ways.append(_trace(call, item, wanted, in_program))
         _check_alike(first, ways[-1])
         if len(examples) < MOST_WAYS and behind < 0:
@@ -138,7 +139,7 @@ def _flags(
 ) -> np.ndarray:
     """Return whether each item, and behind these each example, takes one of the ways."""
     (flags,) = apply_batch(batch, [*operands, *captured])  # in a trace it computes what operands it has not yet
-    runs, given = [Replay(way) for way in batch.ways], [np.asarray(raw_data(own)) for own in captured]
+    runs, given = [Replay(way) for way in batch.ways], list(map(example, captured))
     others = [any(bool(run(*own, *given)[-1]) for run in runs) for own in examples]
     return np.array([*np.asarray(raw_data(flags)), *others])
 

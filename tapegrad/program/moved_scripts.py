@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tapegrad import dtypes
-from tapegrad.ops.table.gateway import plan_like
+from tapegrad.ops.table.traced_forward import plan_like
 from tapegrad.recording.plan import Plan
 from tapegrad.runtime import state
 from tapegrad.runtime.named_tuples import NamedTuple

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
-from tapegrad.ops.table.op import Bound
+from tapegrad.ops.table.op import Bound, Op
 from tapegrad.program.program import Entry, Guard
 from tapegrad.tape import traces
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
+
+_LARGE: Final = 1 << 12  # elements, which take longer to compute than to write their operation down
+#: Families, and operations, whose layouts depend on those of operands alone, and which refuse no values.
+_OF_LAYOUTS: Final = frozenset(("reduction", "movement", "joining"))
+_ALSO: Final = frozenset((
+    "index_scatter_add", "index_gather", "matmul", "softmax", "log_softmax", "logsumexp", "standardize", "deviations",
+    "cumsum", "cumprod", "logcumsumexp",
+))  # fmt: skip
 
 
 class Numbers:
@@ -76,13 +85,29 @@ class Numbers:
             out = np.asarray(gateway.forward(entry.op, bound, tuple([operand._layout for operand in operands]))[1])
             empty = self._empty.pop(own, None)
             if empty is not None:
-                empty[...] = out
+                if not np.may_share_memory(empty, out):  # else it is the view of an operand that it was before
+                    empty[...] = out
                 out = empty
             elif self.known(out) is not None:  # an operand, as it is
                 out = out[...]
             values[own] = out
             self.bind(out, own)
         return values[number]
+
+    def may_wait(self, op: Op, numbers: Iterable[int], size: int) -> bool:
+        """Return whether a result need not be computed before somebody asks for it; `size` is its number of elements.
+
+        That is so if it is large, or its operands wait, and neither its layout nor an error depends on values.
+        """
+        if len(op.results) > 1 or not (op.is_elementwise or op.family in _OF_LAYOUTS or op.name in _ALSO):
+            return False
+        return (size >= _LARGE and op.is_elementwise) or Entry in [self.values[own].__class__ for own in numbers]
+
+    def wait(self, entry: Entry, array: np.ndarray) -> None:
+        """Note that an array stands for the result of an entry, which is not computed yet."""
+        number = entry.results[0]
+        self.values[number], self._empty[number] = entry, array
+        self._held.append(array)
 
     def _layout_of(self, number: int) -> Layout:
         return self.layouts[number] if self.layouts[number].weak else layout_of(self.values[number])

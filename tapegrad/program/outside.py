@@ -23,7 +23,7 @@ from tapegrad.program.traced import Traced, TracingError, error
 from tapegrad.program.watched import PLAIN, Watched
 from tapegrad.program.writes import Writes
 from tapegrad.runtime.named_tuples import NamedTuple
-from tapegrad.tape.entries import Leaf
+from tapegrad.tape.entries import Leaf, TapeNode, operand_nodes
 from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
@@ -46,10 +46,29 @@ class Takes(Writes):
         self._sources: dict[int, Source] = {}  # by the number of the value
         self._checks: list[Callable[[], bool]] = []
         self._attributes = Attributes()
+        self._hooked: list[tuple[TapeNode, TracingError]] = []
         self._watched: list[tuple[Watched, str]] = []  # and what must not change it
         self._states: dict[int, tuple[Any, Any]] = {}  # of generators, before the first draw
 
     # --- while it is traced ----------------------------------------------------------------------------------------
+
+    def hooked(self, tensor: Tensor) -> None:
+        """Note a hook of a result, and the error that it is if a pass outside of the function had to call it."""
+        if isinstance(tensor._node, list):
+            why = "only a backward pass within the function calls a hook; write a tapegrad.autograd.Function"
+            self._hooked.append((tensor._node, error(why)))
+
+    def check_hooks(self, nodes: Sequence[TapeNode | Leaf | None]) -> None:
+        """Raise the error of a hook that a pass from these nodes of results would call."""
+        found, waiting = set[int](), [node for node in nodes if self._hooked and isinstance(node, list)]
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in found:
+                found.add(id(node))
+                waiting += [own for own in operand_nodes(node) if isinstance(own, list)]
+        for node, why in self._hooked:
+            if id(node) in found:
+                raise why
 
     def accumulated(self, tensor: Tensor, is_set: bool = False) -> None:
         """Note that a gradient is about to change."""

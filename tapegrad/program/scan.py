@@ -17,14 +17,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.ops.table.gateway import compute, raw_data
+from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape.entries import MAX_SAVED
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
-__all__ = ["TURNS_LAYOUT", "Scan", "apply_scan", "check_room", "example", "room_for", "scan_of"]
+__all__ = ["TURNS_LAYOUT", "Scan", "apply_scan", "check_room", "room_for", "scan_of"]
 
 #: Of the number of turns.
 TURNS_LAYOUT: Final = layout_of(np.array(0))
@@ -173,14 +173,6 @@ def scan_of(
     if scan is None:
         scan = _scans[key] = Scan(body, counts, length, examples, condition=condition, **options)
     return scan
-
-
-def example(tensor: Tensor) -> np.ndarray:
-    """Return the data of a tensor with which a function is traced."""
-    if tensor.is_traced:
-        tracer: Any = modes.interceptor()
-        return np.asarray(tracer.value_of(tracer.number_of(tensor)))
-    return np.asarray(raw_data(tensor))
 
 
 def room_for(turns: int) -> int:

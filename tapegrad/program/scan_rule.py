@@ -19,6 +19,7 @@ from tapegrad.program.program import Program
 from tapegrad.program.scan import Scan, apply_scan, scan_of
 from tapegrad.program.scan_packs import packs_of
 from tapegrad.program.trace import trace
+from tapegrad.program.traced import example
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import MAX_SAVED
 from tapegrad.tape.layout import Layout, layout_of
@@ -162,7 +163,7 @@ def _made(scan: Scan, wanted: tuple[bool, ...], given: tuple[bool, ...]) -> _Bac
         *consts, *own[end:], *rows, *[carried[k] for k in scan.kept], *seeds, *states, *own[end - n_sums : end]
     ]  # fmt: skip
     place_of = {number: place for place, number in enumerate(own)}
-    examples = [*arrays, *map(raw_data, captured)]
+    examples = [*arrays, *map(example, captured)]
     back = scan_of(
         _checked(Program(program.layouts, inputs, program.constants, program.entries, program.outputs)),
         (n_consts + len(captured), n_rows + len(scan.kept) + len(seeds), len(active) + n_sums),

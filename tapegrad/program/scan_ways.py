@@ -21,10 +21,11 @@ from tapegrad.program.batched import unified
 from tapegrad.program.limits import limit
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
-from tapegrad.program.scan import Scan, apply_scan, check_room, example, room_for, scan_of
+from tapegrad.program.scan import Scan, apply_scan, check_room, room_for, scan_of
 from tapegrad.program.scan_rule import active_values
 from tapegrad.program.scan_run import forward
 from tapegrad.program.trace import trace
+from tapegrad.program.traced import example
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["Loop", "Traced"]

@@ -12,9 +12,9 @@ from tapegrad import modes
 from tapegrad.func.carried import Carried, Values
 from tapegrad.func.trees import flatten, rebuild
 from tapegrad.ops.creation import as_tensor
-from tapegrad.program.scan import example
 from tapegrad.program.scan_ways import Loop, Traced
 from tapegrad.program.trace import TracingError, trace
+from tapegrad.program.traced import example
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["computed_again", "counted", "repeated", "scanned"]

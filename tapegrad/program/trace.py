@@ -28,13 +28,14 @@ from tapegrad.program.calls import kind_of
 from tapegrad.program.columns import Columns
 from tapegrad.program.effects import Outside
 from tapegrad.program.entry import load_tracing
+from tapegrad.program.numbers import array_of
 from tapegrad.program.outside import Takes
 from tapegrad.program.placed import with_stacks
 from tapegrad.program.program import Entry, Program, detach_op
 from tapegrad.program.row_writes import with_rows
 from tapegrad.program.traced import Noticed, Traced, TracingError, error, origin_of, plain_twin
 from tapegrad.recording.plan_cache import compiled
-from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode, operand_nodes
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor, from_array
 
@@ -62,7 +63,6 @@ class Tracer(Takes):
         self.has_integers = False
         self.returns_to: CodeType | None = None  # the code that gets what the function returns
         self._tensors: dict[int, Callable[[], Tensor | None]] = {}
-        self._hooked: list[tuple[TapeNode, TracingError]] = []
 
     def indices_of(self, array: np.ndarray) -> Any:
         """Return the array of indices of an entry as a rule sees it."""
@@ -84,24 +84,6 @@ class Tracer(Takes):
     def random(self) -> None:
         """Refuse random numbers, which would be the same in every call."""
         raise error("random numbers of this kind are not traced; give them to the function as an argument")
-
-    def hooked(self, tensor: Tensor) -> None:
-        """Note a hook of a result, and the error that it is if a pass outside of the function had to call it."""
-        if isinstance(tensor._node, list):
-            why = "only a backward pass within the function calls a hook; write a tapegrad.autograd.Function"
-            self._hooked.append((tensor._node, error(why)))
-
-    def check_hooks(self, nodes: Sequence[TapeNode | Leaf | None]) -> None:
-        """Raise the error of a hook that a pass from these nodes of results would call."""
-        found, waiting = set[int](), [node for node in nodes if self._hooked and isinstance(node, list)]
-        while waiting:
-            node = waiting.pop()
-            if id(node) not in found:
-                found.add(id(node))
-                waiting += [own for own in operand_nodes(node) if isinstance(own, list)]
-        for node, why in self._hooked:
-            if id(node) in found:
-                raise why
 
     def called(self) -> None:
         """Note that the user's own rule is a part of the function: see `Version`."""
@@ -155,14 +137,22 @@ class Tracer(Takes):
         if self.has_writes:
             self.renew_all(bound.operands)
         numbers = tuple([self.number_of(own) for own in bound.operands])
-        for number in numbers:
+        size = max([own._layout.size for own in bound.operands], default=0)
+        waits = not bound.index_arrays and self.may_wait(op, numbers, size)
+        for number in () if waits else numbers:
             self.value_of(number)
         pairs = [self._indices(array) for array in bound.index_arrays]
         arrays, indices = tuple([number for number, _ in pairs]), tuple([array for _, array in pairs])
         enabled = modes.is_grad_enabled()
         operands = [plain_twin(own) if own.__class__ is not Tensor else own for own in bound.operands]
         layouts = tuple([own._layout if enabled else own._layout.plain for own in operands])
-        plan, out, _ = gateway.forward(op, Bound(operands, bound.attrs, indices), layouts)
+        with np.errstate(all="ignore") if waits else contextlib.nullcontext():
+            plan, out, _ = gateway.forward(
+                op, Bound(operands, bound.attrs, indices), layouts, show=array_of if waits else None
+            )
+        if waits:
+            known = self._results.get((plan, numbers))
+            out = np.asarray(out) if known is None else self.shown(known, plan.result)[...]
         if plan.pack is not None:
             result = tuple(plan.pack(plan, out, *operands))
             shared = [place for place, own in enumerate(out) if _is_view(own, operands)]
@@ -179,6 +169,8 @@ class Tracer(Takes):
             new = tuple([self.new(np.asarray(raw_data(own)), _row_by_row(own._layout)) for own in result])
             known = self._results[key] = new[0] if len(key) == 2 else new
             self.entries.append(Entry(plan.op, numbers, bound.attrs, arrays, new, records))
+            if waits:
+                self.wait(self.entries[-1], self.values[new[0]])
         results: Any = (known,) if len(key) == 2 else known
         for own in result if records else ():
             self._bind_residuals(op, own._node, results)
@@ -215,9 +207,11 @@ class Tracer(Takes):
                 copy = np.asarray(data)[...]
                 known = self._results[detach_op, number] = self.new(copy, _row_by_row(tensor._layout))
                 self.entries.append(Entry(detach_op, (number,), {}, (), (known,)))
+                if self.values[number].__class__ is Entry:
+                    self.wait(self.entries[-1], copy)
             if self.script is not None:
                 self.script.append(None)
-            return self.constant_of(known, layout_of(self.values[known]))
+            return self.constant_of(known, layout_of(np.asarray(data)))
         return self.traced(gateway.constant(data, tensor._layout.plain), number)
 
     def _bind_residuals(self, op: Op, node: Any, numbers: Sequence[int]) -> None:
@@ -265,7 +259,7 @@ class Tracer(Takes):
         twin = object.__new__(Traced)
         data, layout = raw_data(tensor), tensor._layout
         self.bind(data, number)
-        if not isinstance(data, np.ndarray):  # a scalar, which may be the same object for several values
+        if layout.inline or not isinstance(data, np.ndarray):  # a scalar may be one object for several values
             data = np.asarray(data)
             self.bind(data, number)
             plain = layout_of(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from tapegrad.recording.keys import MAKES_VIEWS, SEQUENCE_OF_OPERANDS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
 from tapegrad.recording.steps import address_of_array
-from tapegrad.runtime import state
 from tapegrad.tape import versions, views
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, InferenceLayout, Layout, inference, layout_of
 from tapegrad.tensor import Tensor
@@ -207,10 +206,18 @@ def call_intercepted(
     return call(*args, **kwargs) if remembers is None else remembers(plans, call, args, kwargs)
 
 
-def forward(op: Op, bound: Bound, layouts: tuple[Layout, ...], *, is_ordinary: bool = False) -> tuple[Plan, Any, bool]:
+def forward(
+    op: Op,
+    bound: Bound,
+    layouts: tuple[Layout, ...],
+    *,
+    is_ordinary: bool = False,
+    show: Callable[[Layout], np.ndarray] | None = None,
+) -> tuple[Plan, Any, bool]:
     """Compute an op and record nothing; return its plan, the result's data, and whether the plan was known.
 
-    In a trace NumPy computes what else a kernel would have to be compiled for, unless the call `is_ordinary`.
+    In a trace NumPy computes what else a kernel would have to be compiled for, unless the call `is_ordinary`. If nobody
+    asks for the result's values, a function may `show` an array of its layout.
     """
     operands, attrs, index_arrays = bound
     arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays]) if index_arrays else ()
@@ -218,55 +225,22 @@ def forward(op: Op, bound: Bound, layouts: tuple[Layout, ...], *, is_ordinary: b
     data = [raw_data(tensor) for tensor in operands]
     plan = op.plans.get(key)
     if plan is not None:
-        return plan, plan.forward(*data, *index_arrays), True
-    if not is_ordinary and pass_modes.is_tracing() and (found := traced(op, bound, layouts, data, key)) is not None:
-        return *found, False
+        return plan, plan.forward(*data, *index_arrays) if show is None else shown(plan, data, show), True
+    if not is_ordinary and pass_modes.is_tracing():
+        from tapegrad.ops.table.traced_forward import traced  # at call time: it imports this
+
+        found = traced(op, bound, layouts, data, key, show)
+        if found is not None:
+            return *found, False
     plan, out = new_plan(op, bound, layouts, data)
     op.plans.remember(key, plan)
     return plan, out, False
 
 
-_traced: Final[dict[Any, Plan]] = {}
-_MOST_TRACED: Final = 4096
-state.register("ops.table.gateway: plans of traces", lambda: len(_traced), _traced.clear)
-
-
-def traced(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any], key: Any) -> tuple[Plan, Any] | None:
-    """Compute an op of a trace by NumPy alone, with a plan that serves traces only; None if that is no easier."""
-    from tapegrad.ops.table.plain import by_numpy
-
-    plan = _traced.get((op, key))
-    if plan is not None:
-        return plan, plan.forward(*data, *bound.index_arrays)
-    plain = by_numpy(op, layouts, bound.attrs)
-    if plain is None:
-        return None
-    _check_layouts(op, layouts)
-    if op.check is not None:
-        op.check(bound)
-    out = plain(*data, *bound.index_arrays)
-    if len(op.results) > 1:
-        plan = several_results(op, layouts, bound.attrs, plain, out)
-    else:
-        plan = Plan(op, layouts, bound.attrs, plain, layout_of(out), names_of_arrays(len(bound.index_arrays)))
-    check_saved(plan)
-    return state.put(_traced, (op, key), plan, _MOST_TRACED), out
-
-
-def plan_like(plan: Plan, attrs: Mapping[str, Any]) -> Plan | None:
-    """Return a plan of a trace like another one of a trace, for attributes that lead to a result of the same layout.
-
-    None if there is none by NumPy alone.
-    """
-    from tapegrad.ops.table.plain import by_numpy
-
-    op, layouts = plan.op, plan.layouts
-    key = layouts, tuple(attrs.values()), ()
-    known = op.plans.get(key) or _traced.get((op, key))
-    plain = by_numpy(op, layouts, attrs) if known is None else None
-    if plain is None:
-        return known
-    return state.put(_traced, (op, key), Plan(op, layouts, attrs, plain, plan.result), _MOST_TRACED)
+def shown(plan: Plan, data: Sequence[Any], show: Callable[[Layout], np.ndarray]) -> np.ndarray:
+    """Return an array of the layout of a plan's result; a view, if it is one."""
+    view: np.ndarray | None = plan.forward(*data) if plan.view_offset is not None else None
+    return show(plan.result) if view is None else view
 
 
 def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any]) -> tuple[Plan, Any]:
@@ -278,7 +252,7 @@ def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any])
     ready = templates.find(kind, layouts, attrs) if kind is not None and kind.functions else None
     if ready is None:
         if kind is None or kind.facts is None:
-            _check_layouts(op, layouts)
+            check_layouts(op, layouts)
         if kind is not None:
             kind.facts = True  # they were checked
         forward = op.forward_for(layouts, attrs)
@@ -317,7 +291,7 @@ def names_of_arrays(count: int) -> tuple[str, ...]:
     return tuple([f"index_array{number}" for number in range(count)])
 
 
-def _check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
+def check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
     """Raise an error if the op does not take operands of these dtypes, or has no rule yet."""
     for operand, layout in enumerate(layouts):
         if layout.requires_grad:
