@@ -70,9 +70,6 @@ NO_KERNEL = {
     "betaln",
     "gamma",
     "gamma_derivative",
-    "gammainc",
-    "gammaincc",
-    "gammaincinv",
     "iv",
     "ive",
     "j0",
@@ -104,7 +101,6 @@ NO_KERNEL = {
     "eval_genlaguerre",
     "eval_jacobi",
     "expn",
-    "gammainccinv",
     "it2j0",
     "it2k0",
     "it2struve0",
@@ -163,6 +159,10 @@ WITHOUT_KERNEL = {
     "euclidean_distances": {1: (0, 1), 2: (0, 1)},  # batches; no element
     **{name: {0: (1,), 1: (1,)} for name in ("ellipeinc", "ellipkinc", "jacobi_amplitude")},  # the parameter's
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
+    # By the parameter.
+    **dict.fromkeys(
+        ("gammainc", "gammaincc", "gammaincinv", "gammainccinv", "gamma_density"), dict.fromkeys(range(7), (0,))
+    ),
 }
 # Ops of two operands whose cotangents one kernel does not compute: one is the cotangent itself, or has no kernel.
 NOT_FUSED = {

@@ -19,7 +19,7 @@ __all__ = ["plan_like", "traced"]
 
 _traced: Final[dict[Any, Plan]] = {}
 _MOST_TRACED: Final = 4096
-state.register("ops.table.gateway: plans of traces", lambda: len(_traced), _traced.clear)
+state.register("ops.table.traced_forward: plans of traces", lambda: len(_traced), _traced.clear)
 
 
 def traced(
