@@ -15,9 +15,10 @@ from bench.tools import installed
 SIZES, QUICK_SIZES = (100, 10_000), (10,)
 DTYPES = ("float64", "float32")
 BETWEEN = {"log": (0.1, 3), "log1p": (0.1, 3), "sqrt": (0.1, 3), "rsqrt": (0.1, 3), "logit": (0.1, 0.9)}
+BETWEEN |= dict.fromkeys(("gammainc", "gammaincc", "gamma_density"), (0.1, 3))
 
 
-WITHOUT_TORCH = ("trigamma", "bessel_i2", "bessel_i2e")  # a case of its polygamma; not in PyTorch
+WITHOUT_TORCH = ("trigamma", "bessel_i2", "bessel_i2e", "gamma_density")  # a case of its polygamma; not in PyTorch
 
 
 def functions() -> dict[str, Any]:
