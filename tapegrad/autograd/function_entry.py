@@ -201,7 +201,7 @@ def without_history(tensors: list[Tensor], out: Any, dirty: Sequence[Tensor]) ->
 
 
 def _is_among(value: Any, tensors: Sequence[Any]) -> bool:
-    return any(value is tensor for tensor in tensors)
+    return id(value) in map(id, tensors)
 
 
 def _note_dirty(dirty: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -259,7 +259,7 @@ def _name_of(node_class: type) -> str:
 
 
 def _with_history(
-    value: Tensor, result: Tensor, tensors: list[Tensor], dirty: Sequence[Tensor], part: tuple[str, int, bool]
+    value: Tensor, result: Tensor, args: Sequence[Any], dirty: Sequence[Tensor], part: tuple[str, int, bool]
 ) -> Tensor:
     """Return an output with the history of a recorded result.
 
@@ -271,15 +271,15 @@ def _with_history(
 
         rewrite(value, result)
         return value
-    if _is_among(value, tensors):
+    if _is_among(value, args):
         result._viewed, result._part_of, result._data = views.root_of(value), part, value._array()[...]
         return result
     # Forward was not recorded, so a view knows a base without history.
     if getattr(value, "_viewed", None) is not None and value._data.base is not None:
         del value._viewed
         owner = versions.owner_of(value._data)
-        for tensor in tensors:
-            if versions.owner_of(tensor._array()) is owner:
+        for tensor in args:
+            if isinstance(tensor, Tensor) and versions.owner_of(tensor._array()) is owner:
                 value._viewed, value._part_of = views.root_of(tensor), part
     value._node, value._layout = result._node, result._layout
     return value
@@ -287,7 +287,7 @@ def _with_history(
 
 def as_shown(name: str, value: Tensor, result: Tensor, *args: Any) -> Tensor:
     """Return the one output of a `Function`, an argument or a view, with the history of a recorded result."""
-    return _with_history(value, result, [arg for arg in args if isinstance(arg, Tensor)], (), (name, 0, True))
+    return _with_history(value, result, args, (), (name, 0, True))
 
 
 def _new_plan(op: Op, layouts: tuple[Layout, ...], attrs: dict[str, Any], differentiable: dict[int, Layout]) -> Plan:
