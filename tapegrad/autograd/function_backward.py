@@ -13,6 +13,7 @@ import numpy as np
 from tapegrad.autograd.function_objects import (
     Names,
     get_attribute,
+    is_ordinary,
     look_up,
     names,
     new_instance,
@@ -22,7 +23,6 @@ from tapegrad.autograd.function_objects import (
     set_attributes,
 )
 from tapegrad.compiler.intrinsics import stack
-from tapegrad.modes import WRITES_NOTED
 from tapegrad.recording.native import C_INT, decref, incref, keep_forever, load, new_object, vectorcall
 from tapegrad.recording.objects import LayoutObject, PlanObject, Runtime, TensorObject, new_tensor, plain_layout
 from tapegrad.runtime.memory import watch
@@ -160,7 +160,8 @@ def given_to_backward(rule: Rule, ct: Object, layout: Object, has_zeros: int) ->
 def run_backward(rule: Rule, function: Object, kind: Object, node: List, ct: Object, wanted: Tuple) -> Object:
     """Call the user's backward, and return the cotangents of operands; 0 if Python raised."""
     names, plan, attributes = rule.names, PlanObject(node.items[PLAN_OBJECT]), attributes_of_call(node)
-    runtime, kinds, layouts = names.runtime, Tuple(look_up(plan.attrs, names.outputs)), layouts_of_outputs(names, plan)
+    runtime, kinds = names.runtime, Tuple(look_up(plan.attrs, names.outputs))
+    layouts = Tuple(look_up(plan.attrs, names.layouts))
     has_zeros, next_ct = 0 if look_up(attributes, names.materialize) == runtime.false else 1, 0
     given, n_given, result = Array[Object](stack(GIVEN_BYTES)), 0, Object(0)
     given[0] = context_of(names, kind, node, attributes)
@@ -183,29 +184,23 @@ def run_backward(rule: Rule, function: Object, kind: Object, node: List, ct: Obj
     return result
 
 
-def layouts_of_outputs(names: Names, plan: PlanObject) -> Tuple:
-    """Return the layouts of the outputs of a call, None for what is no tensor."""
-    return Tuple(look_up(plan.attrs, names.layouts))
-
-
 def attributes_of_call(node: List) -> Object:
     """Return the attributes of the context of a call, which its node keeps."""
     return node.items[FIRST_OPERAND + PlanObject(node.items[PLAN_OBJECT]).layouts.length]
 
 
-def is_served(names: Names, node: List, ct: Object) -> int:
+def has_few_outputs(names: Names, node: List, ct: Object) -> int:
     """Whether the cotangents of a call's outputs are a tensor or a tuple, and as few as compiled code takes."""
-    runtime, layouts = names.runtime, layouts_of_outputs(names, PlanObject(node.items[PLAN_OBJECT]))
-    return layouts.length <= MOST_OUTPUTS and (ct.type == runtime.tensor_type or ct.type == runtime.tuple_type)
+    runtime, kinds = names.runtime, Tuple(look_up(PlanObject(node.items[PLAN_OBJECT]).attrs, names.outputs))
+    return kinds.length <= MOST_OUTPUTS and (ct.type == runtime.tensor_type or ct.type == runtime.tuple_type)
 
 
 def call_backward(self: NDArray, args: Array[Object], nargs: int) -> Object:
     """Call the rule of a `Function`'s entry: ``rule(ct, wanted, (node, is_recorded))``; 0 if Python raised."""
     rule, entry = Rule(self.data), Tuple(args[2])
     runtime, node = rule.names.runtime, List(entry.items[0])
-    mode = runtime.mode.bits
-    is_ordinary = (mode == 0 or mode == WRITES_NOTED) and entry.items[1] != runtime.true
-    if is_ordinary == 0 or is_served(rule.names, node, args[0]) == 0:
+    is_recorded = entry.items[1] == runtime.true
+    if is_recorded or is_ordinary(runtime) == 0 or has_few_outputs(rule.names, node, args[0]) == 0:
         return Object(vectorcall(rule.otherwise, args, nargs, 0))
     kind = Object(look_up(PlanObject(node.items[PLAN_OBJECT]).attrs, rule.names.node_class))
     function, result = backward_of(rule, kind), Object(0)

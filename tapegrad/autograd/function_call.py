@@ -19,6 +19,7 @@ from tapegrad.autograd.function_objects import (
     Names,
     attributes_of,
     get_attribute,
+    is_ordinary,
     look_up,
     names,
     new_instance,
@@ -38,7 +39,6 @@ from tapegrad.autograd.function_outputs import (
     record_parts,
 )
 from tapegrad.compiler.intrinsics import stack
-from tapegrad.modes import WRITES_NOTED
 from tapegrad.recording.native import C_INT, clear_error, decref, incref, load, new_object, vectorcall
 from tapegrad.recording.objects import PlanObject, TensorObject, is_tensor
 from tapegrad.recording.results import finish
@@ -229,9 +229,8 @@ def is_served_here(callee: Callee, count: int) -> int:
     if jvp == 0:
         return -1
     decref(jvp)
-    mode = names.runtime.mode.bits
-    is_ordinary = mode == 0 or mode == WRITES_NOTED
-    return 1 if is_ordinary and jvp == callee.no_jvp and count != 0 and count <= MOST_ARGUMENTS else 0
+    is_known = jvp == callee.no_jvp and count != 0 and count <= MOST_ARGUMENTS
+    return 1 if is_known and is_ordinary(names.runtime) else 0
 
 
 def recorded(callee: Callee, context: Object, args: Array[Object], nargs: int, out: Object) -> Object:
@@ -270,10 +269,9 @@ def call_function(self: NDArray, args: Array[Object], nargs: int, keywords: Tupl
     """Call a `Function`, and return its outputs; 0 if Python raised."""
     callee = Callee(self.data)
     runtime, n_inputs = callee.names.runtime, callee.n_inputs
-    mode = runtime.mode.bits
     if keywords != 0 or nargs > MOST_ARGUMENTS or (n_inputs >= 0 and n_inputs != nargs):
         return Object(vectorcall(callee.otherwise, args, nargs, keywords))
-    if (mode != 0 and mode != WRITES_NOTED) or is_served(runtime, args, nargs) == 0:
+    if is_ordinary(runtime) == 0 or is_served(runtime, args, nargs) == 0:
         return Object(vectorcall(callee.otherwise, args, nargs, 0))
     context = new_context(callee, args, nargs)
     if context == 0:

@@ -142,12 +142,11 @@ def recorded(
             attributes[name] = _kept(attributes[name], [None if _is_among(own, shown) else own for own in outputs])
     kinds: list[Layout | bool | None] = []  # of each output: None, or the layout of a constant, or False for no tensor
     differentiable: dict[int, Layout] = {}
-    for number, value in enumerate(outputs):
-        if not isinstance(value, Tensor):
+    layouts_of_outputs = [value._layout.plain if isinstance(value, Tensor) else None for value in outputs]
+    for number, layout in enumerate(layouts_of_outputs):
+        if layout is None:
             kinds.append(False)
-            continue
-        layout = value._layout.plain
-        if layout.floating and not any(value is one for one in fixed):
+        elif layout.floating and not _is_among(outputs[number], fixed):
             differentiable[number] = layout
             kinds.append(None)
         else:
@@ -165,9 +164,8 @@ def recorded(
     key = layouts, places, results_of
     plan = op.plans.get(key)
     if plan is None:
-        shown_layouts = [value._layout.plain if isinstance(value, Tensor) else None for value in outputs]
         attrs: dict[str, Any] = {
-            "places": places, "outputs": tuple(kinds), "layouts": tuple(shown_layouts), "node_class": node_class,
+            "places": places, "outputs": tuple(kinds), "layouts": tuple(layouts_of_outputs), "node_class": node_class,
         }  # fmt: skip
         plan = _new_plan(op, layouts, attrs, differentiable)
         attrs["parts"] = tuple([part_plan(plan, number, *part) for number, part in parts_of(plan).items()])

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tapegrad.compiler.intrinsics import external, stack
-from tapegrad.modes import thread
+from tapegrad.modes import WRITES_NOTED, thread
 from tapegrad.ops.table.results import NO_DATA
 from tapegrad.recording.native import C_INT, decref, vectorcall
 from tapegrad.recording.objects import Runtime, with_runtime
@@ -70,6 +70,12 @@ def names() -> np.ndarray:
     )  # fmt: skip
     objects = *map(sys.intern, texts), thread, object.__new__, Layout, Leaf, NO_DATA
     return with_runtime("names of a Function", *objects)  # fields of `Names`
+
+
+def is_ordinary(runtime: Runtime) -> int:
+    """Whether no mode is on that Python has to serve."""
+    mode = runtime.mode.bits
+    return mode == 0 or mode == WRITES_NOTED
 
 
 def new_instance(names: Names, kind: Object) -> Object:

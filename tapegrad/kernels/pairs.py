@@ -63,9 +63,9 @@ def _distances(dtype: str) -> Callable[[int, int, int], int]:
                         is_odd = False
                         if start + some == k:
                             for j in range(count):
-                                found = kind(math.sqrt(load(total, j)))
-                                is_odd |= (found < least) | (found > largest)
-                                store(total, j, found)
+                                distance = kind(math.sqrt(load(total, j)))
+                                is_odd |= (distance < least) | (distance > largest)
+                                store(total, j, distance)
                         for j in range(count):
                             store(out, at + j, load(total, j))
                         for j in range(count if is_odd else 0):

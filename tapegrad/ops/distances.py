@@ -39,13 +39,13 @@ def _euclidean(x: Any, y: Any) -> Any:
     shape = (*batch, x.shape[-2], y.shape[-2])
     if not (x.size and y.size):
         return np.zeros(shape, x.dtype)
-    found = []
+    distances = []
     for a, b in zip(as_list(x, batch), as_list(y, batch), strict=True):
         own = cdist(a, b)
         first, second = np.nonzero((own < _LEAST) | np.isinf(own))  # where squares are too small or too large
         own[first, second] = np.hypot.reduce(a[first].astype(np.float64) - b[second], -1)
-        found.append(own)
-    return np.asarray(found, x.dtype).reshape(shape)
+        distances.append(own)
+    return np.asarray(distances, x.dtype).reshape(shape)
 
 
 def _geometry(x: Layout, y: Layout) -> list[int] | None:

@@ -33,10 +33,10 @@ def _density_on_arrays(a: Any, x: Any) -> Any:
     """Return x**(a - 1) exp(-x) / Gamma(a) for parameters from -3 on, else nan."""
     with np.errstate(all="ignore"):
         gammaln = scipy_function("gammaln")(a)
-        found = np.exp(scipy_function("xlogy")(np.subtract(a, 1.0), x) - x - gammaln)
-        found = np.where(np.isinf(gammaln) | np.isinf(x), 0.0, found)
-        found = np.where((np.less(a, 0)) & (np.floor(a) % 2 == 1), -found, found)
-        return np.where(np.greater_equal(a, -3) & np.greater_equal(x, 0), found, math.nan)[()]
+        density = np.exp(scipy_function("xlogy")(np.subtract(a, 1.0), x) - x - gammaln)
+        density = np.where(np.isinf(gammaln) | np.isinf(x), 0.0, density)
+        density = np.where((np.less(a, 0)) & (np.floor(a) % 2 == 1), -density, density)
+        return np.where(np.greater_equal(a, -3) & np.greater_equal(x, 0), density, math.nan)[()]
 
 
 def _density_by_limit(ct: Any, a: Any, x: Any, out: Any) -> Any:

@@ -295,10 +295,8 @@ def index_scatter_add(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key
 
 
 def _bind_put(input: Any, key: Key, shape: tuple[int, ...], index_arrays: tuple[np.ndarray, ...] = ()) -> Bound:
-    x, arrays = (
-        as_operand(input, "index_scatter_add", "input", 1),
-        index_arrays_of("index_scatter_add", index_arrays, key),
-    )
+    x = as_operand(input, "index_scatter_add", "input", 1)
+    arrays = index_arrays_of("index_scatter_add", index_arrays, key)
     return Bound((x,), {"key": key, "shape": tuple(shape)}, arrays)
 
 

@@ -256,12 +256,12 @@ def repeated(step: Callable[..., Sequence[Lanes]], asked: Lanes, *state: Lanes) 
         place.add_incoming(first.value, before)
         place.add_incoming(one.value, last)
     builder.position_at_end(done)
-    found = []
+    results = []
     for first, one in zip(state, after[1:], strict=True):
-        found.append(Lanes(builder, builder.phi(first.type)))
-        found[-1].value.add_incoming(first.value, before)
-        found[-1].value.add_incoming(one.value, last)
-    return found
+        results.append(Lanes(builder, builder.phi(first.type)))
+        results[-1].value.add_incoming(first.value, before)
+        results[-1].value.add_incoming(one.value, last)
+    return results
 
 
 def _retyped(x: Lanes, element: Any, how: str) -> Lanes:

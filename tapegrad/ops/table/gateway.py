@@ -229,9 +229,9 @@ def forward(
     if not is_ordinary and pass_modes.is_tracing():
         from tapegrad.ops.table.traced_forward import traced  # at call time: it imports this
 
-        found = traced(op, bound, layouts, data, key, show)
-        if found is not None:
-            return *found, False
+        plan_and_out = traced(op, bound, layouts, data, key, show)
+        if plan_and_out is not None:
+            return *plan_and_out, False
     plan, out = new_plan(op, bound, layouts, data)
     op.plans.remember(key, plan)
     return plan, out, False

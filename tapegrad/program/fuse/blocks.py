@@ -8,10 +8,10 @@ stages use stand in scratch memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Final
 
 from tapegrad.program.fuse.bodies import Body
+from tapegrad.program.fuse.choices import each_way
 from tapegrad.program.fuse.emit import TURNS, Emitter, arguments_of, is_rounded, is_short, outside, start_of
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.scalars import Node
@@ -158,12 +158,8 @@ class BlockEmitter(Emitter):
         totals = {}
         for root, red in reds:
             totals[id(root)] = [self.nothing(red.attr[0], root.node.dtype)] * (self.lanes // self.width)
-        if whole and segment.ways is not None:
-            condition, *ways = segment.ways
-            loops = [partial(self._vectors, own, {}, begin, stop, whole) for own in ways]
-            self.either(self.uniform[condition.number], loops)
-        elif whole:
-            self._vectors(segment, totals, begin, stop, whole)
+        if whole:
+            each_way(self, self.uniform, segment, lambda own: self._vectors(own, totals, begin, stop, whole))
         if whole < count:
             self._last(segment, totals, text.op(f"icmp eq i64 {block}, {blocks - 1}"), low + whole)
         for root, _ in reds:

@@ -5,11 +5,15 @@ The gradient of a log-sum-exp looks at its numbers only if their sum is infinite
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Segment, cone
+from tapegrad.program.fuse.turns import Turns
 
-__all__ = ["either_way"]
+__all__ = ["each_way", "either_way"]
 
 
 def either_way(graph: Graph, segment: Segment) -> tuple[Node, Segment, Segment] | None:
@@ -38,6 +42,15 @@ def either_way(graph: Graph, segment: Segment) -> tuple[Node, Segment, Segment] 
             first, second = (Segment(segment.low, segment.high, own) for own in ways)
             return condition, first, second
     return None
+
+
+def each_way(turns: Turns, uniform: Mapping[int, str], segment: Segment, write: Callable[[Segment], None]) -> None:
+    """Write what a function writes of a segment: of either of its ways if it has some, which reduce nothing."""
+    if segment.ways is None:
+        write(segment)
+    else:
+        condition, *ways = segment.ways
+        turns.either(uniform[condition.number], [partial(write, own) for own in ways])
 
 
 def _decided(graph: Graph, roots: list[Node], condition: Node, outcome: bool) -> dict[int, Node]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
 
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
+from tapegrad.program.fuse.choices import each_way
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.rows import load_rows, store_rows
 from tapegrad.program.fuse.scalars import Node
@@ -111,11 +111,8 @@ class Emitter(Turns):
         """Write the loop over whole vectors, and the vector that is not whole."""
         count = segment.high - segment.low
         whole = count - count % self.lanes
-        if whole and segment.ways is not None:
-            condition, *ways = segment.ways
-            self.either(self.uniform[condition.number], [partial(self.vectors, own, {}, whole) for own in ways])
-        elif whole:
-            self.vectors(segment, totals, whole)
+        if whole:
+            each_way(self, self.uniform, segment, lambda own: self.vectors(own, totals, whole))
         if whole < count:
             self.rest(segment, totals, segment.low + whole)
 
