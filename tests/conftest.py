@@ -28,7 +28,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 if os.environ.get("TAPEGRAD_TEST_AS_LARGE"):
     # Arrays of 8 elements are treated as large: pooled, gone through in blocks, and shared out among the threads.
-    pool.THRESHOLD = leaf_grads.THRESHOLD = workspace.SHARED_WORK = prepared._MANY_OF_OTHERS = 1
+    pool.THRESHOLD = leaf_grads.THRESHOLD = workspace.SHARED_WORK = 1
+    prepared._MANY_OF_OTHERS = 2  # a number is none of many
     prepared._MANY.clear()
     blocking.set_block_size(2)
 

@@ -12,8 +12,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import linalg
-from tapegrad.program import Program
-from tapegrad.program.loops import stages
+from tapegrad.program import Program, run
+from tapegrad.program.loops import chains, stages, table
+from tapegrad.program.loops.chains import chains_of
 from tapegrad.program.loops.replayed import is_replayed
 
 N = 100
@@ -206,3 +207,27 @@ def test_long_arrays_are_fused_in_stretches() -> None:
     long, short = (Program.trace(program_of("arithmetic"), *np.ones((2, size))) for size in (20_000, 200))
     assert is_replayed(short)
     assert not is_replayed(long)
+
+
+@pytest.mark.parametrize("kind", ["arithmetic", "called", "matrices"])
+def test_chains_of_calls(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that follow on one another often are one function; what calls NumPy and may fail is none of its parts."""
+    inputs = arrays()
+    alone = tg.compile(program_of(kind, seed=1))(*inputs)
+    monkeypatch.setattr(chains, "_LONG", 20)
+    monkeypatch.setattr(chains, "_OFTEN", 2)
+    found = []
+    monkeypatch.setattr(table, "chain_text", lambda *args: found.append(args[1]) or chains.chain_text(*args))
+    monkeypatch.setattr(run, "remembered", lambda *args: None)
+    for one, other in zip(tg.compile(program_of(kind, seed=1))(*inputs), alone, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert max(map(len, found)) > 2
+
+
+def test_what_becomes_a_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [0, 1, 2] * 500
+    assert chains_of(calls[:900], 3) == [(own,) for own in calls[:900]]  # short lists are foreseen as they are
+    assert [own for link in chains_of(calls, 3) for own in link] == calls
+    assert set(chains_of(calls, 3)) == {(0, 1, 2, 0), (1, 2, 0, 1), (2, 0, 1, 2)}
+    assert set(chains_of(calls, 2)) == {(0, 1), (2,)}
+    assert set(chains_of([0] * 1001, 1)) == {(0,) * 4, (0,)}

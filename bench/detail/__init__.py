@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.detail import functions, memory, optimizers, recording, scipy, startup, sweep, training, transforms
+from bench.detail import functions, memory, optimizers, recording, replay, scipy, startup, sweep, training, transforms
 
 SECTIONS = {
     "recording": recording.tables,
@@ -11,6 +11,7 @@ SECTIONS = {
     "transforms": transforms.tables,
     "optimizers": optimizers.tables,
     "training": training.tables,
+    "replay": replay.tables,
     "scipy": scipy.tables,
     "startup": startup.tables,
     "memory": memory.tables,

@@ -18,7 +18,7 @@ from tapegrad.program.loops.cut import SCALARS, Cutter
 from tapegrad.program.loops.driver import Driver
 from tapegrad.program.loops.find import kind_of
 from tapegrad.program.loops.memory_of_calls import Memory, Step
-from tapegrad.program.loops.table import Call, table_text
+from tapegrad.program.loops.table import Call, pointer_bytes, table_text
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.native import Native, native
 from tapegrad.program.native.groups import groups, without_copies
@@ -86,7 +86,8 @@ class Replayed(Driver):
         constants = np.frombuffer(b"".join(memory.constants), np.uint8)
         self.text = table_text(self.codes, calls, memory.bases, copies, constants, memory.arena_bytes)
         self._program, self._reason, self._arena_bytes = program, reason, memory.arena_bytes
-        self.scratch_bytes: int = memory.arena_bytes + max([own.scratch_bytes for own in self.codes], default=0)
+        own_bytes = memory.arena_bytes + pointer_bytes(memory.calls)
+        self.scratch_bytes: int = own_bytes + max([own.scratch_bytes for own in self.codes], default=0)
 
     def source(self) -> str:
         """Return the operations as lines."""
