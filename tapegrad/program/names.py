@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from tapegrad.func.trees import is_network
-from tapegrad.program.standing import ABSENT, Place, Standing
+from tapegrad.program.standing import ABSENT, Place, Standing, elements_checked
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -179,7 +179,9 @@ class Names:
         watched = {id(own): own for own in (*holders, *self._variables) if isinstance(own, _WATCHED)}
         kinds = [(own, kinds_in(own)) for own in watched.values()]
         found: list[Callable[[], bool]] = [
-            functools.partial(has_kinds, own, present)
+            elements_checked(own, present, are_kinds=True)
+            if type(own) is list
+            else functools.partial(has_kinds, own, present)
             for own, present in kinds
             if self._before.get(id(own), present) == present
         ]
@@ -190,7 +192,7 @@ class Names:
                  for name in path}  # fmt: skip
         lists = {id(name.holder): name.holder for name in names.values() if isinstance(name.holder, list)}
         parts = [(name, name.value()) for name in names.values() if id(name.holder) not in lists]
-        found += [functools.partial(has_elements, own, list(map(id, own))) for own in lists.values()]
+        found += [elements_checked(own, own) for own in lists.values()]
         places: list[Place] = []
         attributes: list[tuple[Name, Any]] = []
         for name, value in parts:
@@ -224,11 +226,6 @@ def _is_part(value: Any) -> bool:
 def _is_of_module(name: Name) -> bool:
     """Whether a name is a member of a module: a compiled function compares what it has read of those."""
     return is_network(name.holder)
-
-
-def has_elements(container: list[Any], identities: list[int]) -> bool:
-    """Whether a list has the elements that it had."""
-    return list(map(id, container)) == identities
 
 
 def stand_behind(pairs: Sequence[tuple[Name, Any]]) -> bool:
