@@ -110,6 +110,8 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     if kept:
         # Several vectors a turn would be spilled around each call of a function of vectors: 1.6 times as slow.
         options.loop_interleaving = False
+    if "@llvm.masked.load" in ir:  # its loops have vectors already, and as many as registers hold
+        options.loop_unrolling = options.slp_vectorization = False
     passes = llvm.create_pass_builder(machine, options)
     if walks:
         improve_functions(module, passes, FEW_PASSES)

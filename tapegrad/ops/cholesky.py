@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
+from tapegrad.forward.matrices import cholesky as by_kernel
+from tapegrad.forward.matrices import have_kernels
 from tapegrad.ops.lapack import decomposition, hermitian, not_matrices, triangle
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
@@ -29,10 +31,14 @@ class CholeskyEx(NamedTuple):
     info: Tensor
 
 
+def _factors(x: Any, upper: bool) -> Any:
+    return by_kernel(x, upper) if have_kernels(x) else np.linalg.cholesky(x, upper=upper)
+
+
 def _factors_and_info(x: Any, upper: bool) -> tuple[Any, Any]:
     """Return the factors, and for each matrix the order of the first minor that is not positive; 0 if all are."""
     try:
-        return np.linalg.cholesky(x, upper=upper), np.zeros(x.shape[:-2], np.int32)
+        return _factors(x, upper), np.zeros(x.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         potrf = routine("potrf", x.dtype)
         found = [potrf(own, not upper, 1) for own in as_list(x)]
@@ -42,7 +48,7 @@ def _factors_and_info(x: Any, upper: bool) -> tuple[Any, Any]:
 
 def _forward(x: Any, upper: bool) -> Any:
     try:
-        return np.linalg.cholesky(x, upper=upper)
+        return _factors(x, upper)
     except np.linalg.LinAlgError:
         raise _not_positive(_factors_and_info(x, upper)[1]) from None
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
+from tapegrad.forward.matrices import have_kernels
+from tapegrad.forward.matrices import lu as by_kernel
 from tapegrad.ops.lapack import decomposition, identity, lower, matrices, not_matrices, triangle, upper
 from tapegrad.ops.permutations import adjoint as adjoint_of
 from tapegrad.ops.routines import as_list, routine
@@ -53,23 +55,24 @@ _parts = return_type(LU, "linalg_lu")
 
 
 def _forward(x: Any, pivot: bool, check_errors: bool) -> Any:
-    m, n = x.shape[-2:]
-    getrf = routine("getrf", x.dtype) if pivot else _without_pivots
-    if x.ndim == 2 and x.size:
-        factors, pivots, number = getrf(x)
-        factors, info = np.ascontiguousarray(factors), np.array(number, np.int32)
-    else:
-        flat = as_list(x)
-        factors = np.empty(flat.shape, x.dtype)
-        pivots, info = np.empty((len(flat), min(m, n)), np.int32), np.zeros(len(flat), np.int32)
-        for place, own in enumerate(flat if x.size else ()):
-            factors[place], pivots[place], info[place] = getrf(own)
+    factors, pivots, info = by_kernel(x) if pivot and have_kernels(x) else _one_by_one(x, pivot)
     if check_errors and info.any():
         raise LinAlgError(
             f"torch.linalg.lu_factor_ex: U[{info.max()},{info.max()}] is zero and using it on lu_solve would result in "
             "a division by zero"
         )
-    pivots = (pivots + 1).astype(np.int32, copy=False)
+    return factors, pivots, info
+
+
+def _one_by_one(x: Any, pivot: bool) -> Any:
+    m, n = x.shape[-2:]
+    getrf = routine("getrf", x.dtype) if pivot else _without_pivots
+    flat = as_list(x)
+    factors = np.empty(flat.shape, x.dtype)
+    pivots, info = np.empty((len(flat), min(m, n)), np.int32), np.zeros(len(flat), np.int32)
+    for place, own in enumerate(flat if x.size else ()):
+        factors[place], pivots[place], info[place] = getrf(own)
+    pivots += 1
     return factors.reshape(x.shape), pivots.reshape(*x.shape[:-2], min(m, n)), info.reshape(x.shape[:-2])
 
 

@@ -1,8 +1,8 @@
-"""LAPACK's routines as SciPy has them; solutions and inverses of larger matrices, one by one.
+"""LAPACK's routines as SciPy has them; solutions and inverses by kernels, or of each matrix by those.
 
 NumPy's functions serve all matrices of a batch in one call, but copy each twice, solve with columns, which OpenBLAS
-does at half the speed of rows, and invert by solving. For one matrix, and from some rows on for each of a batch, a call
-of SciPy's is less.
+does at half the speed of rows, and invert by solving. Kernels do none of that. Where there are none, for one matrix,
+and from some rows on for each of a batch, a call of SciPy's is less.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward import matrices
+from tapegrad.forward.matrices import have_kernels
 from tapegrad.kernels.blas import BLAS_LETTERS
 from tapegrad.runtime.extensions import scipy_extension
 
@@ -69,6 +71,8 @@ def solved(a: Any, b: Any) -> Any:
     numpy.linalg.LinAlgError
         If a matrix is singular.
     """
+    if have_kernels(b) and have_kernels(a):
+        return matrices.solution(a, b)
     is_small = a.shape[-1] < _LARGE
     if (is_small and (a.ndim > 2 or b.ndim > 2)) or not b.size:
         return np.linalg.solve(a, b)
@@ -83,6 +87,8 @@ def inverted(a: Any) -> Any:
     numpy.linalg.LinAlgError
         If a matrix is singular.
     """
+    if have_kernels(a):
+        return matrices.inverse(a)
     if (a.shape[-1] < _LARGE and a.ndim > 2) or not a.size:
         return np.linalg.inv(a)
     return _one_by_one(_inverted, a)
@@ -93,7 +99,11 @@ def diagonal_of_factor(a: Any) -> tuple[Any, int] | None:
     n = a.shape[-1]
     if n < _LARGE or a.ndim > 2:
         return None
-    packed, pivots, _ = routine("getrf", a.dtype)(a if a.flags.f_contiguous else a.T)
+    if have_kernels(a):
+        packed, pivots, _ = matrices.lu(a)
+        pivots -= 1
+    else:
+        packed, pivots, _ = routine("getrf", a.dtype)(a if a.flags.f_contiguous else a.T)
     return packed.diagonal(), -1 if np.count_nonzero(pivots != np.arange(n)) % 2 else 1
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward.matrices import have_kernels, solution_with_triangle
 from tapegrad.ops.lapack import check_alike, decomposition, identity, lower, matrices, triangle
 from tapegrad.ops.lapack import (
     upper as upper_part,
@@ -24,6 +25,8 @@ from tapegrad.tensor import Tensor
 def _forward(a: Any, b: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
     if not b.size or not a.size:
         return np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
+    if have_kernels(a) and have_kernels(b):
+        return solution_with_triangle(a, b, upper, left, unitriangular)
     if a.ndim == b.ndim == 2:
         return _solve_one(a, b, upper, left, unitriangular)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])

@@ -1,0 +1,176 @@
+"""Kernels of matrices: LU and Cholesky factors, solutions, inverses; against NumPy, SciPy and PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import tapegrad as tg
+from tapegrad.forward import matrices
+
+SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 24, 31, 33, 40, 65)
+WIDTHS = (1, 2, 7, 8, 9, 16, 24, 25, 33, 40, 57, 64, 70)
+
+
+def close(found: Any, expected: Any, scale: float = 1.0) -> None:
+    """Check that numbers agree up to the rounding of some hundred operations."""
+    eps = np.finfo(found.dtype).eps
+    size = max(float(np.max(np.abs(expected), initial=0.0)), 1.0) * scale
+    np.testing.assert_allclose(found, expected, rtol=0, atol=300 * eps * size)
+
+
+def orders(x: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield a matrix as it may stand in memory."""
+    yield x
+    yield np.asfortranarray(x)
+    yield np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3]
+    yield np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lu_factors(dtype: str) -> None:
+    """Pivots are those of LAPACK; tall, wide and square matrices, in any order in memory."""
+    rng = np.random.default_rng(1)
+    for n in SIZES:
+        for m in (n, max(n - 3, 1), n + 5, 2 * n + 1):
+            a = rng.normal(size=(n, m)).astype(dtype)
+            expected, pivots = scipy.linalg.lu_factor(a) if n == m else scipy.linalg.lapack.dgetrf(a)[:2]
+            for x in orders(a):
+                packed, found, info = matrices.lu(x)
+                assert found.tolist() == (pivots + 1).tolist(), (n, m)
+                assert info == 0
+                low, high = np.tril(packed, -1)[:, : min(n, m)] + np.eye(n, min(n, m)), np.triu(packed)[: min(n, m)]
+                rows = a.astype("float64")
+                for i, other in enumerate(pivots):
+                    rows[[i, other]] = rows[[other, i]]
+                close((low @ high).astype(dtype), rows)
+                close(packed, expected, scale=20)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_solutions_and_inverses(dtype: str) -> None:
+    """Of single matrices with right-hand sides of any width, in any order in memory."""
+    rng = np.random.default_rng(2)
+    for n in SIZES:
+        a = (rng.normal(size=(n, n)) + 2 * np.sqrt(n) * np.eye(n)[rng.permutation(n)]).astype(dtype)
+        exact = np.linalg.inv(a.astype("float64"))
+        for x in orders(a):
+            close(matrices.inverse(x), exact)
+        for width in WIDTHS[:: 1 + n // 16]:
+            b = rng.normal(size=(n, width)).astype(dtype)
+            for y in orders(b):
+                close(matrices.solution(a, y), exact @ b)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_solutions_with_triangles(dtype: str, upper: bool) -> None:
+    """The other triangle is not read, nor a diagonal that counts as ones."""
+    rng = np.random.default_rng(3)
+    for n in SIZES:
+        a = (0.3 * rng.normal(size=(n, n)) / n + np.eye(n)).astype(dtype)
+        a[np.tril_indices(n, -1) if upper else np.triu_indices(n, 1)] = np.nan
+        for unit in (False, True):
+            full = np.triu(np.nan_to_num(a)) if upper else np.tril(np.nan_to_num(a))
+            given = a.copy()
+            if unit:
+                np.fill_diagonal(given, np.nan)
+                np.fill_diagonal(full, 1.0)
+            inverse = np.linalg.inv(full.astype("float64"))
+            for width in WIDTHS[:: 1 + n // 16]:
+                b = rng.normal(size=(n, width)).astype(dtype)
+                for x in orders(given):
+                    close(matrices.solution_with_triangle(x, b, upper, True, unit), inverse @ b)
+                close(matrices.solution_with_triangle(given, b.T, upper, False, unit), b.T @ inverse)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cholesky_factors(dtype: str, upper: bool) -> None:
+    """Of the triangle that is read; zeros stand in the other one."""
+    rng = np.random.default_rng(4)
+    for n in SIZES:
+        root = rng.normal(size=(n, n))
+        a = (root @ root.T / n + np.eye(n)).astype(dtype)
+        expected = np.linalg.cholesky(a.astype("float64"), upper=upper)
+        a[np.tril_indices(n, -1) if upper else np.triu_indices(n, 1)] = np.nan
+        for x in orders(a):
+            close(matrices.cholesky(x, upper), expected)
+
+
+def test_batches() -> None:
+    """They broadcast, and may stand in memory in any order."""
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=(2, 3, 5, 5)) + 4 * np.eye(5)
+    symmetric = a @ a.swapaxes(-1, -2)
+    for x in (a, a[:, ::-1], a.swapaxes(0, 1), np.broadcast_to(a[:1], a.shape), a.swapaxes(-1, -2), a[0, 0], a[:1]):
+        inverse = np.linalg.inv(x)
+        close(matrices.inverse(x), inverse)
+        for b in (rng.normal(size=(3, 5, 2)), rng.normal(size=(5, 4)), rng.normal(size=(2, 1, 5, 3))):
+            if x.shape[:2] == (3, 2) and b.ndim > 2:
+                continue
+            close(matrices.solution(x, b), inverse @ b)
+            expected = np.linalg.solve(np.triu(x), b)
+            close(matrices.solution_with_triangle(x, b, True, True, False), expected)
+        _, pivots, info = matrices.lu(x)
+        assert pivots.shape == x.shape[:-1]
+        assert info.shape == x.shape[:-2]
+        assert not info.any()
+    close(matrices.cholesky(symmetric.swapaxes(0, 1), False), np.linalg.cholesky(symmetric.swapaxes(0, 1)))
+
+
+def test_the_first_largest_element_is_the_pivot() -> None:
+    """Among equal ones, whatever their signs."""
+    a = np.array([[1.0, 2.0, 3.0], [-1.0, 1.0, 0.0], [1.0, -5.0, 2.0]])
+    assert matrices.lu(a)[1].tolist() == [1, 3, 3]
+    tall = np.ones((20, 9)) * np.where(np.arange(20) % 2, -1.0, 1.0)[:, None]
+    assert matrices.lu(tall)[1].tolist() == list(range(1, 10))
+
+
+def test_singular_matrices() -> None:
+    """The first zero on the diagonal of U is reported; factors are LAPACK's; solutions and inverses are errors."""
+    rng = np.random.default_rng(6)
+    for n in (1, 3, 9, 20):
+        for place in {0, n // 2, n - 1}:
+            a = np.triu(rng.normal(size=(n, n))) + np.eye(n)
+            a[place, place] = 0.0
+            packed, _, info = matrices.lu(a)
+            assert info == place + 1
+            np.testing.assert_array_equal(packed, scipy.linalg.lapack.dgetrf(a)[0])
+            for call in (matrices.inverse, lambda a: matrices.solution(a, a)):
+                with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+                    call(a)
+    both = np.stack([np.eye(3), np.zeros((3, 3))])
+    assert matrices.lu(both)[2].tolist() == [0, 1]
+    with pytest.raises(np.linalg.LinAlgError, match="positive"):
+        matrices.cholesky(np.diag([1.0, -1.0]), False)
+
+
+def test_what_is_not_finite() -> None:
+    """It survives, and nothing that does not depend on it is touched."""
+    a = np.eye(20) * 2
+    a[3, 5] = np.nan
+    found = matrices.inverse(a)
+    assert np.isnan(found[3]).any()
+    a = np.eye(3)
+    a[0, 0] = np.inf
+    assert matrices.lu(a)[0].tolist() == a.tolist()
+    with pytest.raises(np.linalg.LinAlgError, match="positive"):
+        matrices.cholesky(np.full((2, 2), np.nan), True)
+
+
+def test_pivots_without_an_inverse() -> None:
+    """The inverse of a subnormal number is infinite: the column is divided."""
+    tiny = 2.0**-1073
+    packed, _, info = matrices.lu(np.array([[tiny, 1.0], [tiny / 2, 1.0]]))
+    assert info == 0
+    assert packed.tolist() == [[tiny, 1.0], [0.5, 0.5]]
+
+
+def test_zeros_of_inverses_have_no_sign() -> None:
+    """As in NumPy and PyTorch."""
+    assert not np.signbit(tg.linalg.inv(np.diag([-2.0, 4.0, -1.0])).numpy()[~np.eye(3, dtype=bool)]).any()
