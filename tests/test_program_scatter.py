@@ -112,3 +112,21 @@ def test_an_index_out_of_range_is_the_error_of_eager(name: str, bad: int) -> Non
     with pytest.raises(wanted.type, match=r"out of (bounds|range)"):
         compiled(x, a, wrong)
     np.testing.assert_array_equal(compiled(x, a, k), expected)
+
+
+def test_sums_of_many_pairs_are_a_loop_of_their_own() -> None:
+    """In fused code each of 450 places would ask 100 indices whether they mean it."""
+    rng = np.random.default_rng(2)
+    lower, points = rng.normal(size=(10, 45)), rng.normal(size=(300, 10))
+    table = rng.integers(-45, 45, size=(10, 10))
+
+    def value_and_grad(lower: Any, points: Any, table: Any) -> Any:
+        return func.value_and_grad(lambda own: tg.tanh(tg.einsum("kij,nj->nki", own[:, table], points)).sum())(lower)
+
+    arguments = tg.tensor(lower), tg.tensor(points), tg.tensor(table)
+    compiled = tg.compile(value_and_grad)
+    for found, expected in zip(compiled(*arguments), value_and_grad(*arguments), strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-11, atol=1e-11)
+    assert "10 x 10 x 10 elements added up at computed indices" in compiled.explain()
+    with pytest.raises(IndexError):
+        compiled(tg.tensor(lower), tg.tensor(points), tg.tensor(table) + 45)

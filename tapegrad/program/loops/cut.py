@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
 from tapegrad.program.columns import Columns
@@ -154,10 +155,23 @@ def cut(program: Program) -> list[Alias | tuple[Part, Code]]:
         return _parts(cutter, found, left, stops)
 
 
+def cut_at(program: Program, only: Container[int], fused: Callable[[Program], Code]) -> list[Alias | tuple[Part, Code]]:
+    """Return the same, cut at some operations and nowhere else, with what makes the code of all others."""
+    cutter, found = Cutter(program), groups(program, only)
+
+    def whole(places: Sequence[int]) -> list[tuple[Part, Code]]:
+        part = cutter.part(places)
+        return [(part, fused(part.body))]
+
+    return _parts(cutter, found, cutter.absorb(found), {}, whole)
+
+
 def _parts(
-    cutter: Cutter, found: Mapping[int, Group], left: set[int], stops: Mapping[int, str]
-) -> list[Alias | tuple[Part, Code]]:
-    """Return the parts, of which groups have code of their own, and others are stops for a reason."""
+    cutter: Cutter, found: Mapping[int, Group], left: set[int], stops: Mapping[int, str],
+    fused: Callable[[Sequence[int]], Sequence[tuple[Part, Code]]] | None = None,
+) -> list[Alias | tuple[Part, Code]]:  # fmt: skip
+    """Return the parts: groups have code of their own, some are stops for a reason, and the rest is fused."""
+    fused = fused or functools.partial(_fused, cutter, is_last=bool(stops))
     stretches: dict[int, list[int]] = {}
     levels = _levels(cutter, found, left, stops)
     _delay(cutter, levels)
@@ -167,7 +181,7 @@ def _parts(
     for level in sorted(stretches):
         if not level % 2:
             for places in cutter.large_components(stretches[level]):
-                parts += _fused(cutter, places, is_last=bool(stops))
+                parts += fused(places)
             continue
         for place in stretches[level]:
             if place in found:

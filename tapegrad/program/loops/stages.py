@@ -15,7 +15,7 @@ from tapegrad.program.loops.arena import planned
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
 from tapegrad.program.loops.buffers import Buffers
 from tapegrad.program.loops.checkpointed import CheckpointedCode
-from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut
+from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut, cut_at
 from tapegrad.program.loops.deferred import defer
 from tapegrad.program.loops.driver import Driver, Straight, driver_text
 from tapegrad.program.loops.find import TURNS, Run, find_runs, runs_between
@@ -25,7 +25,7 @@ from tapegrad.program.loops.replayed import Replayed, is_replayed
 from tapegrad.program.loops.scans import Scanned
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.native import Native
-from tapegrad.program.native.groups import is_cut, without_copies
+from tapegrad.program.native.groups import is_cut, wide_sums, without_copies
 from tapegrad.program.pairs import paired
 from tapegrad.program.program import Program
 from tapegrad.program.scan import Scan
@@ -117,16 +117,24 @@ def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool
     """Return a program as one stretch, as a table of calls, or as several stretches with stops between them."""
     reason = "it has operations with code of their own"
     if not is_cut(program, in_loops):
+        fused = functools.partial(fuse, in_brief=in_loops, scalars=SCALARS if in_loops else LIMIT)
+        if sums := wide_sums(program):
+            with contextlib.suppress(Refused):
+                return _in_parts(program, cut_at(program, sums, fused))
         try:
-            most = SCALARS if in_loops else LIMIT
-            return fuse(program, in_threads=in_threads, in_brief=in_loops, scalars=most)
+            return fused(program, in_threads=in_threads)
         except Refused as error:
             reason = str(error)
     if is_replayed(program):
         with contextlib.suppress(Refused):
             return Replayed(program, reason, _with_turns)
     program = without_copies(program)
-    parts, places = cut(program), Places(program)
+    return _in_parts(program, cut(program))
+
+
+def _in_parts(program: Program, parts: Sequence[Alias | tuple[Part, Code]]) -> Driver:
+    """Return the parts of a program, one after the other."""
+    places = Places(program)
     stages: list[Straight | Loop] = []
     codes = []
     for part in parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import Any, Final
 
 from tapegrad.program.fuse import fuse
@@ -14,7 +15,7 @@ from tapegrad.program.native.views import View, views_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["Group", "groups", "is_cut", "without_copies"]
+__all__ = ["Group", "groups", "is_cut", "wide_sums", "without_copies"]
 
 _PRODUCTS: Final = 512  # multiplications that are a part of fused code
 _ELEMENTS: Final = 256  # of a matrix of which parts are moved in loops
@@ -22,6 +23,8 @@ _SIDE: Final = 16  # rows and columns of matrices whose products are loops of th
 _CACHED: Final = 1 << 14  # elements of matrices that stay in the cache: half of the side is enough
 _TILES: Final = 1 << 13  # and their multiplications
 _CONSTANT: Final = 1 << 20  # bytes of a constant that is a part of machine code
+_COMPARED: Final = 1 << 12  # pairs of an index and a place that a part of fused code compares
+_SHARE: Final = 1000  # of a program's operations
 _STILL: Final = frozenset(("reshape", "expand"))  # movements that change nothing if the shape is the same
 
 
@@ -46,8 +49,11 @@ class Group(NamedTuple):
     code: Native
 
 
-def groups(program: Program) -> dict[int, Group]:
-    """Return the operations that have machine code of their own, by the place of the last of each."""
+def groups(program: Program, only: Container[int] | None = None) -> dict[int, Group]:
+    """Return the operations that have machine code of their own, by the place of the last of each.
+
+    `only` has places, if no others are looked at.
+    """
     views = views_of(program)
     users: dict[int, list[int]] = {}
     for place, entry in enumerate(program.entries):
@@ -58,6 +64,8 @@ def groups(program: Program) -> dict[int, Group]:
     found: dict[int, Group] = {}
     taken: set[int] = set()
     for place, entry in enumerate(program.entries):
+        if only is not None and place not in only:
+            continue
         if views[entry.results[0]].number != entry.results[0]:
             if entry.results[0] in results and _is_wide(program, entry):
                 group = _group(program, views, [place], users, results, known)
@@ -89,6 +97,31 @@ def is_cut(program: Program, in_loops: bool) -> bool:
         if is_alone and _is_large(program, entry):
             return True
     return False
+
+
+def wide_sums(program: Program) -> set[int]:
+    """Return the places of sums at computed indices that take a good part of a program's time where they are fused.
+
+    There each place of the result asks all indices whether they mean it.
+    """
+    compared = {place: _comparisons(program, entry) for place, entry in enumerate(program.entries)}
+    found = {place for place, count in compared.items() if count > _COMPARED}
+    if not found:
+        return found
+    layouts = program.layouts
+    work = sum(
+        _multiplications(program, entry) if entry.op.name == "matmul" else layouts[entry.results[0]].size
+        for entry in program.entries
+    )
+    return found if _SHARE * sum(compared[place] for place in found) > work else set()
+
+
+def _comparisons(program: Program, entry: Entry) -> int:
+    """Return how many pairs of an index and of a place of its result a sum at computed indices has."""
+    arrays = [number for number in entry.index_arrays if number not in program.constants]
+    if entry.op.name != "index_scatter_add" or len(arrays) != 1:
+        return 0
+    return program.layouts[arrays[0]].size * program.layouts[entry.results[0]].size
 
 
 def without_copies(program: Program) -> Program:
@@ -187,7 +220,7 @@ def _group(
 
 def _is_fused(program: Program, own: list[Entry], body: Program) -> bool:
     """Return whether what computed indices choose is a part of fused code."""
-    if not has_computed_indices(program, own[0]):
+    if not has_computed_indices(program, own[0]) or _comparisons(program, own[0]) > _COMPARED:
         return False
     try:
         fuse(body, in_brief=True)
