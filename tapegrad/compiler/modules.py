@@ -18,7 +18,7 @@ __all__ = ["assemble_module"]
 #: Lines from which on a module gets few passes. Those that follow values through memory take time by the square of a
 #: function's length, and nothing computes twice what was hash-consed: 9,000 lines of a mixture of Gaussians take 0.1 s
 #: in place of 0.5, and are as fast.
-_LONG: Final = 5000
+_LONG: Final = 3000
 #: Lines from which on the code generator makes little effort. Its time grows with the square of a block's length too:
 #: 37,000 lines of a convolutional network's training step take 3 s in place of 15, and the code is as fast. Shorter
 #: code may be slower, by 3 % in the mixture of Gaussians.

@@ -56,23 +56,32 @@ class Accesses:
         lanes = ", ".join(f"i64 {lane}" for lane in range(self.width))
         return self.text.op(f"add {typed('l', self.width)} {start}, <{lanes}>")
 
-    def _address(
-        self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str, span: int
-    ) -> str:
-        """Return the address of the element of the first lane; prove that the last one is within memory."""
-        stride = dict(strides).get(self.axis, 0)
+    def _along(self, base: tuple[str, int], strides: Sequence[tuple[int, int]]) -> list[tuple[str, int, int, int]]:
+        """Return for each axis the first lane's position, the stride, and between which positions all lanes are."""
         if any(axis != self.axis for axis, _ in strides):
             raise Refused("there is more than one long dimension")
-        low, high = self.bounds
-        ends = [offset + stride * low, offset + stride * (high - 1)]
-        if min(ends) < 0 or max(ends) >= self.memory.sizes[base]:
-            raise Refused(f"an access to {base} at {ends} of {self.memory.sizes[base]}")
+        return [(self.position, stride, *self.bounds) for _, stride in strides if stride]
+
+    def _prove(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]]) -> None:
+        """Prove that what all lanes access is within memory."""
+        low = high = offset
+        for _, stride, first, end in self._along(base, strides):
+            ends = stride * first, stride * (end - 1)
+            low, high = low + min(ends), high + max(ends)
+        if low < 0 or high >= self.memory.sizes[base]:
+            raise Refused(f"an access to {base} at {low} to {high} of {self.memory.sizes[base]}")
+
+    def _address(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str) -> str:
+        """Return the address of the element of the first lane; prove that all are within memory."""
+        self._prove(base, offset, strides)
+        text, at = self.text, ""
+        for position, stride, *_ in self._along(base, strides):
+            far = position if stride == 1 else text.op(f"mul i64 {position}, {stride}")
+            at = text.op(f"add i64 {at}, {far}") if at else far
+        if offset:
+            at = text.op(f"add i64 {at}, {offset}") if at else str(offset)
         pointer = self.memory.pointers[base]
-        if not stride:
-            return self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {offset}") if offset else pointer
-        at = self.position if stride == 1 else self.text.op(f"mul i64 {self.position}, {stride}")
-        at = self.text.op(f"add i64 {at}, {offset}") if offset else at
-        return self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {at}")
+        return text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {at}") if at else pointer
 
     def _load(self, node: Node) -> str:
         base, offset, strides = node.attr
@@ -85,7 +94,7 @@ class Accesses:
     def _load_at(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str) -> str:
         text = self.text
         stride = dict(strides).get(self.axis, 0)
-        address = self._address(base, offset, strides, char, self.width)
+        address = self._address(base, offset, strides, char)
         kind, align = STORED[char], BYTES[char]
         if self.width == 1 or not stride:
             value = text.op(f"load {kind}, ptr {address}, align {align}")
@@ -119,8 +128,8 @@ class Accesses:
         char, text, width = node.dtype, self.text, self.width
         if char == "?" or dict(strides).get(self.axis, 0):
             raise Refused("indices choose elements in lanes")
-        self._address(base, offset + step * (count - 1), strides, char, width)  # it is within memory
-        address, of = self._address(base, offset, strides, char, width), typed("l", width)
+        self._prove(base, offset + step * (count - 1), strides)
+        address, of = self._address(base, offset, strides, char), typed("l", width)
         below = text.op(f"icmp slt {of} {index}, {constant(0, 'l', width)}")
         wrapped = text.op(f"add {of} {index}, {constant(count, 'l', width)}")
         index = text.op(f"select {typed('?', width)} {below}, {of} {wrapped}, {of} {index}")
@@ -128,7 +137,7 @@ class Accesses:
             index = text.call(
                 f"llvm.{name}.{suffix('l', width)}", of, f"{of} {index}", f"{of} {constant(end, 'l', width)}"
             )
-        at = text.op(f"mul {of} {index}, {constant(step, 'l', width)}")
+        at = index if step == 1 else text.op(f"mul {of} {index}, {constant(step, 'l', width)}")
         kind, result = STORED[char], "poison"
         for lane in range(width):
             one = at if width == 1 else text.op(f"extractelement {of} {at}, i64 {lane}")
@@ -160,7 +169,7 @@ class Accesses:
     ) -> None:
         """Write a value for the lanes of this body; see `store`."""
         text = self.text
-        address = self._address(base, offset, strides, char, self.width)
+        address = self._address(base, offset, strides, char)
         kind = STORED[char] if self.width == 1 else f"<{self.width} x {STORED[char]}>"
         if char == "?":
             value = text.op(f"zext {typed(char, self.width)} {value} to {kind}")

@@ -96,7 +96,8 @@ class BlockEmitter(Emitter):
 
     def _open(self, nodes: Iterable[Node]) -> None:
         """Begin a stage that uses some scalars."""
-        self.text.lines, self.block, self.uniform = [], "entry", {}
+        self.text.begin()
+        self.block, self.uniform = "entry", {}
         for node in nodes:
             if node.number in self._slots and node.number not in self.uniform:
                 self.uniform[node.number] = self._read(self._slots[node.number], node.dtype)

@@ -15,8 +15,7 @@ from tapegrad.program.fuse.nest_sums import SumsEmitter
 from tapegrad.program.fuse.nests import REGISTERS, row_of
 from tapegrad.program.fuse.rows import load_rows
 from tapegrad.program.fuse.scalars import Node
-from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, typed
-from tapegrad.program.machine_code import Refused
+from tapegrad.program.fuse.text import BYTES, Text, constant, typed
 
 __all__ = ["NestEmitter", "lay_out"]
 
@@ -37,29 +36,14 @@ class _NestBody(Body):
         if LANES in places:
             self.position, self.bounds = places[LANES][0], (0, places[LANES][1])
 
-    def _address(
-        self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str, span: int
-    ) -> str:
-        low = high = offset
-        terms = []
+    def _along(self, base: tuple[str, int], strides: Sequence[tuple[int, int]]) -> list[tuple[str, int, int, int]]:
+        found = []
         for axis, stride in strides:
             position, length = self.places[axis]
             if axis == LANES and base[0] == "buf":
                 position, length = self.local, 1  # chunks are as long as the memory's rows
-            ends = stride * (length - 1)
-            low, high = low + min(ends, 0), high + max(ends, 0)
-            terms.append(position if stride == 1 else self.text.op(f"mul i64 {position}, {stride}"))
-        if low < 0 or high >= self.memory.sizes[base]:
-            raise Refused(f"an access to {base} at {low} to {high} of {self.memory.sizes[base]}")
-        if offset:
-            terms.append(str(offset))
-        pointer = self.memory.pointers[base]
-        if not terms:
-            return pointer
-        at = terms[0]
-        for term in terms[1:]:
-            at = self.text.op(f"add i64 {at}, {term}")
-        return self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {at}")
+            found.append((position, stride, 0, length))
+        return found
 
     def _positions(self, axis: int) -> str:
         return super()._positions(axis) if axis == LANES else self.spread(self.places[axis][0], "l")

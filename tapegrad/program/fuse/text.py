@@ -14,6 +14,8 @@ __all__ = ["SCALARS", "Text", "constant", "typed", "vmath_text"]
 SCALARS: Final = {"d": "double", "f": "float", "l": "i64", "i": "i32", "?": "i1"}
 #: As elements of memory.
 STORED: Final = {**SCALARS, "?": "i8"}
+#: Instructions that are not the same when they come again.
+_AGAIN: Final = ("getelementptr", "mul i64", "add i64")
 _SUFFIX: Final = {"d": "f64", "f": "f32", "l": "i64", "i": "i32", "?": "i1"}
 BYTES: Final = {"d": 8, "f": 4, "l": 8, "i": 4, "?": 1}
 
@@ -59,6 +61,7 @@ class Text:
         self.functions: set[tuple[str, str, int]] = set()  # of vmath: name, dtype, width
         self.n_formulas = 0  # calls of these
         self._count = 0
+        self._known: dict[str, str] = {}  # names by instructions of this block
 
     def name(self) -> str:
         """Return a new name of a value."""
@@ -75,14 +78,24 @@ class Text:
         self.lines.append("  " + line)
 
     def op(self, line: str) -> str:
-        """Write an instruction, and return the name of its result."""
-        name = self.name()
-        self.lines.append(f"  {name} = {line}")
+        """Write an instruction, and return the name of its result: of an earlier one of this block that is the same."""
+        name = self._known.get(line)
+        if name is None:
+            name = self.name()
+            self.lines.append(f"  {name} = {line}")
+            if line.startswith(_AGAIN):
+                self._known[line] = name
         return name
 
     def start(self, label: str) -> None:
         """Begin a block."""
         self.lines.append(f"{label}:")
+        self._known.clear()
+
+    def begin(self) -> None:
+        """Begin another function."""
+        self.lines = []
+        self._known.clear()
 
     def call(self, function: str, result: str, *args: str) -> str:
         """Call a function with typed arguments."""
