@@ -115,7 +115,8 @@ class _Planner:
         """Return a node with loads in the place of what earlier stages have reduced."""
         if not self.known:
             return self.graph.solid(node)
-        return self.graph.solid(self.graph.rebuild([node], lambda own, args: self.known.get(own.number))[node.number])
+        made = self.graph.rebuild([node], lambda own, args: self.known.get(own.number), (self, len(self.plan.stages)))
+        return self.graph.solid(made[node.number])
 
     def stage(self, targets: list[Target], shared: set[int]) -> tuple[Stage, Mapping[int, Node]]:
         """Return the nests for some targets, and the loads of what they leave; some nodes are shared anyway."""
