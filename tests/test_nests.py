@@ -11,6 +11,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func
+from tapegrad.program.fuse.text import Text
 from tests.tiers import mostly_full
 
 RNG = np.random.default_rng(11)
@@ -196,3 +197,36 @@ def test_rows_of_many_operations_are_loops_and_no_straight_code() -> None:
     compiled, x = tg.compile(func.grad(f)), RNG.normal(size=(40, 100))
     assert_close(compiled(x), func.grad(f)(x))
     assert "a nest of 40 x 100" in compiled.explain()
+
+
+@pytest.mark.parametrize("count", mostly_full((16, 50, 100), 2))
+def test_diagonals_from_elsewhere_are_chosen_by_their_positions(count: int) -> None:
+    matrix, weights = RNG.normal(size=(2, count, count))
+
+    def value_and_grad(x: Any) -> Any:
+        def written(x: Any) -> Any:
+            y = (x * x).clone()
+            y.diagonal().copy_(x.sin().sum(0))
+            z = x.exp().clone()
+            z.diagonal().zero_()
+            return ((y - z) * weights).sum()
+
+        return func.value_and_grad(written)(x)
+
+    compiled = tg.compile(value_and_grad)
+    assert_close_all(compiled(tg.tensor(matrix)), value_and_grad(tg.tensor(matrix)))
+    assert "stop" not in compiled.explain()
+
+
+def assert_close_all(found: Any, expected: Any) -> None:
+    for one, two in zip(found, expected, strict=True):
+        assert_close(one, two)
+
+
+def test_what_is_written_twice_in_a_block_is_one_instruction() -> None:
+    text = Text()
+    address = text.op("mul i64 %at, 10")
+    assert text.op("mul i64 %at, 10") == address
+    assert text.op("load double, ptr %x, align 8") != text.op("load double, ptr %x, align 8")
+    text.start("next")
+    assert text.op("mul i64 %at, 10") != address

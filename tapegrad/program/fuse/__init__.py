@@ -273,13 +273,16 @@ def _notes_of_phases(phases: Sequence[Phase]) -> list[str]:
 
 def _notes_of_nests(nests: NestPlan, size: int) -> list[str]:
     """Return what became of a program of several axes."""
-    notes = [f"axes of lengths {nests.lengths}; axis {LANES} in vectors of {SIZE}; {size} bytes of scratch memory"]
+    notes, met = [], set()
     for stage in nests.stages:
         for nest in (*stage.before, *stage.chunked):
-            loops = " x ".join(str(nests.lengths[axis]) for axis in (*nest.outer, *([LANES] if nest.lanes else [])))
+            axes = (*nest.outer, *([LANES] if nest.lanes else []))
+            loops = " x ".join(str(nests.lengths[axis]) for axis in axes)
             inner = "" if nest.inner is None else f", reducing {nests.lengths[nest.inner]} inside"
             notes.append(f"a nest of {loops or 1}{inner}: {len(nest.targets)} results")
-    return notes
+            met |= {*axes, *([] if nest.inner is None else [nest.inner])}
+    lengths = {axis: nests.lengths[axis] for axis in sorted(met)}
+    return [f"axes of lengths {lengths}; axis {LANES} in vectors of {SIZE}; {size} bytes of scratch memory", *notes]
 
 
 def _stores(lowered: Lowered) -> list[Store]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.program.machine_code import Refused
 
-__all__ = ["boxes_of", "courses", "positions_of", "ranges_of"]
+__all__ = ["beside_diagonals", "boxes_of", "courses", "positions_of", "ranges_of"]
 
 _FEW: Final = 16
 _PARTS: Final = 64
@@ -101,6 +101,23 @@ def ranges_of(lines: np.ndarray, starts: np.ndarray) -> list[tuple[int, int]]:
             if len(ranges) > _PARTS:
                 raise Refused("it moves elements in too many parts")
     return ranges
+
+
+def beside_diagonals(squares: np.ndarray) -> np.ndarray | None:
+    """Return positions of squares that go on by equal steps everywhere but on their diagonals, which others take.
+
+    There the result goes on as beside them. None if anything else is not so.
+    """
+    count = squares.shape[-1]
+    if squares.ndim != 3 or squares.shape[1] != count or count < _FEW:
+        return None
+    across, down = squares[:, 0, 2] - squares[:, 0, 1], squares[:, 2, 0] - squares[:, 1, 0]
+    places = np.arange(count)
+    straight = squares[:, :1, 1:2] + (places - 1) * across[:, None, None] + places[:, None] * down[:, None, None]
+    if not straight.all() or not ((squares != straight) == np.eye(count, dtype=np.bool_)).all():
+        return None
+    diagonals = squares.diagonal(0, 1, 2)
+    return straight if (diagonals.all(1) | ~diagonals.any(1)).all() else None
 
 
 def boxes_of(ranges: list[list[tuple[int, int]]]) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.program.fuse.arrays import Array, Axes
 from tapegrad.program.fuse.graph import Graph
-from tapegrad.program.fuse.moves import boxes_of, courses, positions_of, ranges_of
+from tapegrad.program.fuse.moves import beside_diagonals, boxes_of, courses, positions_of, ranges_of
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.text import SCALARS
 from tapegrad.program.machine_code import Refused
@@ -201,8 +201,15 @@ class Space:
         held = self.held(shape, axes)
         lines = np.moveaxis(positions, longs, range(positions.ndim - len(longs), positions.ndim))
         lines = lines.reshape(-1, *[shape[k] for k in longs])  # (scalars, long, long, ...)
-        ranges = [ranges_of(np.moveaxis(lines, k + 1, -1), starts) for k in range(len(longs))]
         names = [axis for axis in axes if axis is not None]
+        made = np.empty(held, object)
+        if (beside := beside_diagonals(lines)) is not None:
+            made.reshape(-1)[:] = [
+                self._with_diagonal(line, own, names, arrays, starts, absent)
+                for line, own in zip(lines, beside, strict=True)
+            ]
+            return Array(self, made, shape, axes, dtype)
+        ranges = [ranges_of(np.moveaxis(lines, k + 1, -1), starts) for k in range(len(longs))]
         nodes = []
         for line in lines:
             total: Node = graph.zero(absent.dtype)
@@ -221,9 +228,19 @@ class Space:
                 else:
                     raise Refused("zeros stand within a long dimension")
             nodes.append(total)
-        made = np.empty(held, object)
         made.reshape(-1)[:] = nodes
         return Array(self, made, shape, axes, dtype)
+
+    def _with_diagonal(
+        self, line: np.ndarray, beside: np.ndarray, names: Sequence[int], arrays: list[Array], starts: np.ndarray,
+        absent: Node,
+    ) -> Node:  # fmt: skip
+        """Return a square whose diagonal is moved from elsewhere than what is beside it."""
+        graph, whole = self.graph, (0, len(line))
+        diagonal = line.diagonal()
+        on = self._source(diagonal, [whole], names[:1], arrays, starts) if diagonal.all() else absent
+        off = self._source(beside, [whole, whole], names, arrays, starts)
+        return graph.select(graph.binary("eq", graph.index(names[0]), graph.index(names[1])), on, off)
 
     def _axes_for(self, positions: np.ndarray, arrays: list[Array]) -> Axes:
         """Return axes for the result of a movement: where it can be, those of the operands."""
