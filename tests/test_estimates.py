@@ -47,7 +47,7 @@ def test_estimates_are_no_larger_than_code(name: str) -> None:
             count = scalars_of_code(program)
         except (TracingError, RuntimeError, ValueError, TypeError, NotImplementedError, Refused):
             continue
-        assert fewest_scalars(program, _LONG, moves(program)) <= count
+        assert fewest_scalars(program, _LONG, moves(flat(program))) <= count
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_estimates_are_no_larger_than_code(name: str) -> None:
 def test_what_is_needed(function: Callable[..., Any], fewest: int) -> None:
     """Inputs count of which each element is needed for the result."""
     program, _ = trace(lambda x: [function(x)], [np.ones((40, 30))])
-    estimate = fewest_scalars(program, 64, moves(program))
+    estimate = fewest_scalars(program, 64, moves(flat(program)))
     assert estimate == fewest
     assert estimate <= scalars_of_code(program)
 

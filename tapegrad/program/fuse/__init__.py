@@ -141,7 +141,7 @@ def fuse(
     is_long = unrolled_scalars(flattened.program, long) > (_FEW if in_brief else LIMIT)
     if is_long or unrolled_calls(flattened.program, long) > _CALLS:
         choices = sorted(choices, key=lambda choice: unrolled_scalars(flattened.program, choice[0]))
-    positions = moves(flattened.program)
+    positions = moves(flattened)
     for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
         choice: object = longer, enough if longer or flattened.sizes else 0

@@ -14,6 +14,7 @@ import numpy as np
 
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
+from tapegrad.program.fuse.moves import Movements
 from tapegrad.program.machine_code import Refused, TooLongError
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -58,11 +59,14 @@ class Flat(NamedTuple):
         For each value the batches that it is an item of, the outermost first.
     sizes : list of int
         How many items each batch has.
+    movements : Movements
+        Where its operations move elements from.
     """
 
     program: Program
     batches: Mapping[int, tuple[int, ...]]
     sizes: list[int]
+    movements: Movements
 
 
 class _Flattening:
@@ -167,8 +171,8 @@ def batches_alone(program: Program) -> list[Program]:
 def flat(program: Program) -> Flat:
     """Return a program with the operations of items in place of batches."""
     if not any(entry.op.family == "batch" for entry in program.entries):
-        return Flat(program, {}, [])
+        return Flat(program, {}, [], Movements())
     made = _Flattening(program)
     made.add(program, {number: number for number in range(len(program.layouts))}, ())
     whole = Program(made.layouts, program.inputs, made.constants, made.entries, program.outputs, program.guards)
-    return Flat(whole, made.batches, made.sizes)
+    return Flat(whole, made.batches, made.sizes, Movements())

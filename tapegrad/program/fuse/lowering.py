@@ -21,13 +21,12 @@ from tapegrad.program.fuse.estimates import SPARSE
 from tapegrad.program.fuse.flat import Flat, enter, leave
 from tapegrad.program.fuse.formulas import of_op, rebound
 from tapegrad.program.fuse.graph import Graph
-from tapegrad.program.fuse.moves import positions_of
 from tapegrad.program.fuse.picks import OF_CLASSES, PICKS
 from tapegrad.program.fuse.roles import Roles
 from tapegrad.program.fuse.small import SMALL
 from tapegrad.program.fuse.space import Space
 from tapegrad.program.machine_code import Refused
-from tapegrad.program.program import Entry, Program
+from tapegrad.program.program import Entry
 
 __all__ = ["MOVEMENTS", "Lowered", "forward_of", "lower", "moves"]
 
@@ -84,7 +83,7 @@ class _Lowering:
         self.program, self.batches, self.roles = flat.program, flat.batches, roles
         self.graph = Graph()
         self.graph.limit = limit
-        self.space = Space(self.graph, long, functions)
+        self.space = Space(self.graph, long, functions, flat.movements)
         self.graph.lengths = None if roles is None else roles.lengths
         self.values: dict[int, Array] = {}
         self.constants: list[np.ndarray] = []
@@ -172,7 +171,7 @@ class _Lowering:
             given = [None if own else self.fixed(number) for number, own in zip(entry.operands, moves, strict=True)]
             operands = [operand for operand, own in zip(operands, moves, strict=True) if own]
             call = forward_of(entry, given + indices)
-            key = None if len(given) + len(indices) > len(operands) else (op.name, *entry.attrs.values())
+            key = None if len(given) + len(indices) > len(operands) else _key(entry)
             try:
                 result = self.space.moved(call, operands, key, op.name in SPARSE)
             except Refused as error:
@@ -259,24 +258,26 @@ class _Lowering:
         return out
 
 
-def moves(program: Program) -> Callable[[Entry], np.ndarray | None]:
+def moves(flat: Flat) -> Callable[[Entry], np.ndarray | None]:
     """Return a function that says where an operation's elements are moved from, counted from 1; None if it computes."""
-    known: dict[Any, np.ndarray | None] = {}
+    layouts = flat.program.layouts
 
     def positions(entry: Entry) -> np.ndarray | None:
         op = entry.op
         if not op.linear or op.family not in MOVEMENTS or entry.index_arrays or op.has_constants:
             return None
-        shapes = tuple([program.layouts[number].shape for number in entry.operands])
-        key = (op.name, shapes, *entry.attrs.values())
-        if key not in known:
-            try:
-                known[key] = positions_of(forward_of(entry, [None] * len(shapes)), shapes)
-            except Exception:  # it adds elements, or its forward does not take positions
-                known[key] = None
-        return known[key]
+        shapes = tuple([layouts[number].shape for number in entry.operands])
+        try:
+            return flat.movements.of(forward_of(entry, [None] * len(shapes)), shapes, _key(entry))
+        except Exception:  # it adds elements, or its forward does not take positions
+            return None
 
     return positions
+
+
+def _key(entry: Entry) -> tuple[Any, ...]:
+    """Return what decides, besides shapes, where an operation without other operands moves elements."""
+    return (entry.op.name, *entry.attrs.values())
 
 
 def forward_of(entry: Entry, given: list[Any]) -> Callable[..., Any]:

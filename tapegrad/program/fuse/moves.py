@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.program.machine_code import Refused
 
-__all__ = ["beside_diagonals", "boxes_of", "courses", "positions_of", "ranges_of"]
+__all__ = ["Movements", "beside_diagonals", "boxes_of", "courses", "positions_of", "ranges_of"]
 
 _FEW: Final = 16
 _PARTS: Final = 64
@@ -77,6 +77,26 @@ def positions_of(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ..
     if result.size and (result.min() < 0 or result.max() >= len(pool) or not np.array_equal(pool[result], other)):
         raise Refused("it adds elements up")
     return result
+
+
+class Movements:
+    """Positions by keys: those of functions and shapes that do the same are asked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, np.ndarray | Exception] = {}
+
+    def of(self, function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], key: Any) -> np.ndarray:
+        """Return `positions_of` a function, or raise what that raises."""
+        found = self._known.get((key, shapes))
+        if found is None:
+            try:
+                found = positions_of(function, shapes)
+            except Exception as error:
+                found = error
+            self._known[key, shapes] = found
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
 def ranges_of(lines: np.ndarray, starts: np.ndarray) -> list[tuple[int, int]]:

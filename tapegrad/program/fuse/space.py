@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.program.fuse.arrays import Array, Axes
 from tapegrad.program.fuse.graph import Graph
-from tapegrad.program.fuse.moves import beside_diagonals, boxes_of, courses, positions_of, ranges_of
+from tapegrad.program.fuse.moves import Movements, beside_diagonals, boxes_of, courses, positions_of, ranges_of
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.text import SCALARS
 from tapegrad.program.machine_code import Refused
@@ -29,11 +29,12 @@ class Space:
         Dimensions longer than this are axes.
     functions : module
         What NumPy's functions do with arrays of nodes.
+    movements : Movements
+        Where elements are moved from.
     """
 
-    def __init__(self, graph: Graph, long: int, functions: Any) -> None:
-        self.graph, self.long, self.functions = graph, long, functions
-        self._moves: dict[Any, Any] = {}
+    def __init__(self, graph: Graph, long: int, functions: Any, movements: Movements) -> None:
+        self.graph, self.long, self.functions, self.movements = graph, long, functions, movements
         self.wish: tuple[tuple[int, ...], Axes] | None = None  # shape and axes of the result that is being made
         self.taken: Axes = ()  # axes of the batches that it is an item of
 
@@ -162,11 +163,7 @@ class Space:
         dtype = np.result_type(*[own.dtype for own in arrays]) if len(arrays) > 1 else arrays[0].dtype
         arrays = [own.astype(dtype) for own in arrays]
         shapes = tuple([own.shape for own in arrays])
-        positions = self._moves.get((key, shapes)) if key is not None else None
-        if positions is None:
-            positions = positions_of(function, shapes)
-            if key is not None:
-                self._moves[key, shapes] = positions
+        positions = positions_of(function, shapes) if key is None else self.movements.of(function, shapes, key)
         char = self.char(dtype)
         absent = self.graph.zero(char) if sparse else self.graph.const(0, char)
         scalars = all(own.nodes.size == own.size and not any(map(_is_axis, own.axes)) for own in arrays)
