@@ -174,3 +174,54 @@ def test_pivots_without_an_inverse() -> None:
 def test_zeros_of_inverses_have_no_sign() -> None:
     """As in NumPy and PyTorch."""
     assert not np.signbit(tg.linalg.inv(np.diag([-2.0, 4.0, -1.0])).numpy()[~np.eye(3, dtype=bool)]).any()
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_qr_factors(dtype: str, mode: str) -> None:
+    """They have LAPACK's signs; tall, wide and square matrices, in any order in memory, and batches."""
+    rng = np.random.default_rng(7)
+    for n in SIZES:
+        for m in (n, max(n - 3, 1), n + 5, 2 * n + 1):
+            a = rng.normal(size=(m, n)).astype(dtype)
+            expected, right = np.linalg.qr(a, mode)
+            for x in orders(a):
+                q, r = matrices.qr(x, mode)
+                close(r, right, scale=3)
+                close(q[:, : min(m, n)], expected[:, : min(m, n)], scale=20)
+                close(q.T @ q, np.eye(q.shape[1]))
+    a = rng.normal(size=(2, 3, 12, 9)).astype(dtype)[:, ::-1]
+    q, r = matrices.qr(a, mode)
+    close(q @ r, a)
+
+
+def test_qr_factors_of_what_is_not_ordinary() -> None:
+    """Zeros have no reflection; where squares are not representable, or numbers not finite, LAPACK computes."""
+    for a in (np.zeros((5, 3)), np.eye(4)[:, :3], -np.eye(3), np.triu(np.ones((9, 9)))):
+        for found, expected in zip(matrices.qr(a, "reduced"), np.linalg.qr(a), strict=True):
+            close(found, expected)
+    a = np.random.default_rng(8).normal(size=(12, 9))
+    for scale in (1e-300, 1e-160, 1e160, 1e300):
+        q, r = matrices.qr(a * scale, "reduced")
+        close(q @ (r / scale), a)
+    a[4, 3] = np.nan
+    assert np.isnan(matrices.qr(a, "reduced")[0]).any()
+
+
+def test_gradients_of_least_squares_of_full_and_low_rank() -> None:
+    """Those of matrices of full rank are by their factors, of others by singular values: both are the same function."""
+    rng = np.random.default_rng(9)
+    for shape in ((4, 4), (6, 3), (3, 6)):
+        a, b, c = rng.normal(size=shape), rng.normal(size=(shape[0], 2)), rng.normal(size=(shape[1], 2))
+        grads = []
+        for function in (lambda x, y: tg.linalg.lstsq(x, y).solution, lambda x, y: tg.linalg.pinv(x) @ y):
+            x = tg.tensor(a, requires_grad=True)
+            y = tg.tensor(b, requires_grad=True)
+            (first,) = tg.autograd.grad((function(x, y) * c).sum(), x, create_graph=True)
+            (first**2).sum().backward()
+            grads.append((first.detach().numpy(), x.grad.numpy(), y.grad.numpy()))
+        for one, other in zip(*grads, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+    x = tg.tensor(np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 0.0]), requires_grad=True)
+    tg.linalg.lstsq(x, np.ones((3, 1))).solution.sum().backward()
+    assert np.isfinite(x.grad.numpy()).all()

@@ -17,10 +17,23 @@ import numpy as np
 from tapegrad import pass_modes
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.factors import factors_address
+from tapegrad.kernels.pivots import INVERSE, MATRIX, ORDER, pivots_address
+from tapegrad.kernels.reflections import memory_of_reflections, reflections_address
 from tapegrad.kernels.strips import strips_address
 from tapegrad.runtime import state
 
-__all__ = ["cholesky", "have_kernels", "inverse", "lu", "solution", "solution_with_triangle"]
+__all__ = [
+    "cholesky",
+    "have_kernels",
+    "inverse",
+    "lu",
+    "permutation",
+    "qr",
+    "row_orders",
+    "solution",
+    "solution_with_triangle",
+    "split",
+]
 
 _MOST: Final = 256  # rows and columns up to which kernels are faster
 
@@ -67,10 +80,6 @@ def _call(name: str, shape: Shape, dtype: np.dtype, number: int, *words: int) ->
     return computed(factors_address(name, dtype.name), geometry, shape, dtype, _REFUSED[name], by_status=True)
 
 
-state.register("forward.matrices: kernels", lambda: _call.cache_info().currsize, _call.cache_clear)
-state.register("forward.matrices: distances", lambda: _distances.cache_info().currsize, _distances.cache_clear)
-
-
 def _singular(*_: Any) -> Any:
     raise np.linalg.LinAlgError("Singular matrix")
 
@@ -90,6 +99,34 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     pivots, info = np.empty((*batch, min(m, n)), np.int32), np.empty(batch, np.int32)
     call = _call("lu", x.shape, dtype, math.prod(batch), m, n, *distances)
     return call(x, pivots, info), pivots, info
+
+
+def split(packed: Any) -> tuple[Any, Any]:
+    """Return the factors L and U of packed ones."""
+    batch, (m, n), dtype = packed.shape[:-2], packed.shape[-2:], packed.dtype
+    left = np.empty((*batch, m, min(m, n)), dtype)
+    call = _order("split", (*batch, min(m, n), n), dtype, math.prod(batch), m, n)
+    right = call(np.ascontiguousarray(packed), left)
+    return left, right
+
+
+def row_orders(pivots: Any, n: int, inverse: bool) -> Any:
+    """Return for each matrix which row of A each row of L U is, or the inverse, for pivots that count from 1."""
+    batch, k = pivots.shape[:-1], pivots.shape[-1]
+    call = _order("orders", (*batch, n), np.dtype(np.int64), math.prod(batch), n, k, INVERSE if inverse else ORDER)
+    return call(np.ascontiguousarray(pivots, np.int32), np.empty(n, np.int64))
+
+
+def permutation(pivots: Any, n: int, dtype: np.dtype) -> Any:
+    """Return the matrices P of A = P L U."""
+    batch, k = pivots.shape[:-1], pivots.shape[-1]
+    call = _order("orders", (*batch, n, n), dtype, math.prod(batch), n, k, MATRIX)
+    return call(np.ascontiguousarray(pivots, np.int32), np.empty(n, np.int64))
+
+
+@functools.lru_cache(maxsize=256)
+def _order(name: str, shape: Shape, dtype: np.dtype, *words: int) -> Callable[..., Any]:
+    return computed(pivots_address(name, dtype.name), [0, *words], shape, dtype, _singular, by_status=True)
 
 
 def solution(a: Any, b: Any) -> Any:
@@ -145,3 +182,39 @@ def cholesky(x: Any, upper: bool) -> Any:
     distances = (far, below, beside) if upper else (far, beside, below)  # the triangle that is read is above
     call = _call("cholesky", x.shape, x.dtype, math.prod(batch), n, n, *distances, 0, 0, 0, 0, int(upper), 0)
     return call(x, np.empty(0 if upper else n * n, x.dtype))
+
+
+def qr(x: Any, mode: str) -> tuple[Any, Any]:
+    """Return orthogonal and triangular factors; the mode is reduced or complete."""
+    batch, (m, n), dtype = x.shape[:-2], x.shape[-2:], x.dtype
+    width = m if mode == "complete" else min(m, n)
+    x, distances = _placed(x, batch)
+    right = np.empty((*batch, width, n), dtype)
+    call = _reflections((*batch, m, width), dtype, math.prod(batch), m, n, *distances)
+    memory = np.empty(memory_of_reflections(m, n, width, dtype.name), dtype)
+    found = call(x, memory, right)
+    return found if found.__class__ is tuple else (found, right)
+
+
+@functools.lru_cache(maxsize=1024)
+def _reflections(shape: Shape, dtype: np.dtype, number: int, *words: int) -> Callable[..., Any]:
+    geometry = [0, number, *words, strips_address(dtype.name), shape[-1]]
+    mode: Any = "complete" if shape[-1] == shape[-2] else "reduced"
+
+    def otherwise(x: Any, *memory: Any) -> Any:
+        return tuple(np.linalg.qr(x, mode))
+
+    return computed(reflections_address(dtype.name), geometry, shape, dtype, otherwise, by_status=True)
+
+
+def _count_of(cached: Any) -> Callable[[], int]:
+    return lambda: cached.cache_info().currsize
+
+
+for _name, _cached in (
+    ("kernels", _call),
+    ("distances", _distances),
+    ("orders", _order),
+    ("reflections", _reflections),
+):
+    state.register(f"forward.matrices: {_name}", _count_of(_cached), _cached.cache_clear)

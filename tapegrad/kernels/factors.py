@@ -16,7 +16,8 @@ from tapegrad.kernels.strips import less, solve
 from tapegrad.kernels.tiles import eliminated, lanes_of, vectors_of
 
 
-def _copies(dtype: str) -> Callable[..., None]:
+def copies(dtype: str) -> Callable[..., None]:
+    """Return a function that copies a matrix of any strides to one that stands row by row."""
     size, some = np.dtype(dtype).itemsize, 8
 
     def copy(target: int, rows: int, columns: int, source: int, down: int, along: int) -> None:
@@ -126,7 +127,7 @@ def _swaps(dtype: str) -> Callable[..., None]:
 
 
 def _lu(dtype: str) -> Callable[[int, int, int], int]:
-    size, copy = np.dtype(dtype).itemsize, _copies(dtype)
+    size, copy = np.dtype(dtype).itemsize, copies(dtype)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         """Take matrices, pivots, the places of zeros, and the factors; all places are counted from 1."""
@@ -144,7 +145,7 @@ def _lu(dtype: str) -> Callable[[int, int, int], int]:
 
 
 def _solution(dtype: str) -> Callable[[int, int, int], int]:
-    size, copy, swap = np.dtype(dtype).itemsize, _copies(dtype), _swaps(dtype)
+    size, copy, swap = np.dtype(dtype).itemsize, copies(dtype), _swaps(dtype)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         """Take matrices, right-hand sides, memory for a matrix and its pivots, and the solutions.
@@ -174,7 +175,7 @@ def _solution(dtype: str) -> Callable[[int, int, int], int]:
 
 
 def _inverse(dtype: str) -> Callable[[int, int, int], int]:
-    size, copy = np.dtype(dtype).itemsize, _copies(dtype)
+    size, copy = np.dtype(dtype).itemsize, copies(dtype)
     kind, block = np.dtype(dtype).type, lanes_of(dtype) * vectors_of()
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
@@ -210,7 +211,7 @@ def _inverse(dtype: str) -> Callable[[int, int, int], int]:
 
 
 def _triangle(dtype: str) -> Callable[[int, int, int], int]:
-    size, copy = np.dtype(dtype).itemsize, _copies(dtype)
+    size, copy = np.dtype(dtype).itemsize, copies(dtype)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         """Take triangles, right-hand sides, and the solutions."""
@@ -233,7 +234,7 @@ def _triangle(dtype: str) -> Callable[[int, int, int], int]:
 
 
 def _cholesky(dtype: str) -> Callable[[int, int, int], int]:
-    size, copy, block = np.dtype(dtype).itemsize, _copies(dtype), 2 * lanes_of(dtype)
+    size, copy, block = np.dtype(dtype).itemsize, copies(dtype), 2 * lanes_of(dtype)
     kind = np.dtype(dtype).type
 
     def rooted(x: Any, n: int, first: int, count: int) -> int:
@@ -291,5 +292,5 @@ _KERNELS: Final[Mapping[str, Callable[[str], Callable[[int, int, int], int]]]] =
 
 @cache
 def factors_address(name: str, dtype: str) -> int:
-    """Return the address of a kernel: factor, lu, solution, inverse, triangle or cholesky."""
+    """Return the address of a kernel: factor, lu, solution, inverse, triangle, or cholesky."""
     return address_of(f"{name}-{dtype}", _KERNELS[name](dtype))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.forward.matrices import have_kernels
+from tapegrad.forward.matrices import have_kernels, permutation, row_orders, split
 from tapegrad.forward.matrices import lu as by_kernel
-from tapegrad.ops.lapack import decomposition, identity, lower, matrices, not_matrices, triangle, upper
+from tapegrad.ops.lapack import decomposition, identity, lower, matrices, not_matrices, triangle, untouched, upper
 from tapegrad.ops.permutations import adjoint as adjoint_of
 from tapegrad.ops.routines import as_list, routine
 from tapegrad.ops.table.composites import composite
@@ -95,22 +94,7 @@ def factors_of(packed: Any) -> tuple[Any, Any]:
     return xp.where(triangle(m, k, False, -1), left, identity(m, packed.dtype)[:, :k]), upper(right)
 
 
-def _orders(pivots: Any, n: int, inverse: bool) -> np.ndarray:
-    """Return for each matrix which row of A each row of L U is, or the inverse, for pivots that count from 1."""
-    orders = []
-    for own in pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1]).tolist():
-        order = list(range(n))
-        for row, other in enumerate(own):
-            if other == row + 1:
-                continue
-            other = (other - 1) % n  # machine code computes with numbers of no row before their guard is looked at
-            order[row], order[other] = order[other], order[row]
-        orders.append(order)
-    out = np.array(orders, np.int64).reshape(*pivots.shape[:-1], n)
-    return out.argsort(-1) if inverse else out
-
-
-@operation("pivot_orders", operands=("pivots",), family="linalg", forward=_orders, vjp=(NOT_DIFFERENTIABLE,),
+@operation("pivot_orders", operands=("pivots",), family="linalg", forward=row_orders, vjp=(NOT_DIFFERENTIABLE,),
     attrs=("n", "inverse"),
 )  # fmt: skip
 def pivot_orders(pivots: Any, n: int, inverse: bool) -> Bound:
@@ -133,15 +117,14 @@ def check_pivots(pivots: Tensor, n: int) -> None:
 
 def _rows(pivots: Tensor, n: int, inverse: bool = False) -> Any:
     """Return which row of A each row of L U is, or the inverse; a tensor where the pivots are traced, else an array."""
-    return pivot_orders(pivots, n, inverse) if pivots.is_traced else _orders(pivots.numpy(), n, inverse)
+    return pivot_orders(pivots, n, inverse) if pivots.is_traced else row_orders(pivots.numpy(), n, inverse)
 
 
 def permutations(pivots: Tensor, n: int, dtype: Any) -> Tensor:
     """Return the permutation matrices P of A = P L U."""
-    rows = _rows(pivots, n)
-    if isinstance(rows, np.ndarray):
-        return from_array(np.ascontiguousarray(identity(n, dtype)[rows].swapaxes(-1, -2)))
-    found: Tensor = xp.cast(xp.unsqueeze(rows, -2) == np.arange(n)[:, None], dtype)
+    if not pivots.is_traced:
+        return from_array(permutation(pivots.numpy(), n, dtype))
+    found: Tensor = xp.cast(xp.unsqueeze(_rows(pivots, n), -2) == np.arange(n)[:, None], dtype)
     return found
 
 
@@ -158,16 +141,23 @@ def permuted(pivots: Tensor, x: Any, back: bool = False) -> Any:
 def _rule(ct: Any, out: Any, pivots: Any, pivot: bool) -> tuple[Any]:
     m, n = out.shape[-2:]
     k = min(m, n)
-    left, right = factors_of(out)
     of_l, of_u = (ct if n <= m else ct[..., :k]), (ct if m <= n else ct[..., :k, :])
-    l_square, of_l_square = (left, of_l) if m <= n else (left[..., :k, :], of_l[..., :k, :])
-    u_square, of_u_square = (right, of_u) if n <= m else (right[..., :k], of_u[..., :k])
+    return _parts_rule((of_l, of_u), *factors_of(out), pivots, pivot)
+
+
+def _parts_rule(ct: Any, L: Any, U: Any, pivots: Any, pivot: bool) -> tuple[Any]:
+    """Return the cotangent of matrices by those of L, of which only what is below the diagonal counts, and of U."""
+    (of_l, of_u), m, n = ct, L.shape[-2], U.shape[-1]
+    k = min(m, n)
+    l_square, of_l_square = (L, of_l) if m <= n else (L[..., :k, :], of_l[..., :k, :])
+    u_square, of_u_square = (U, of_u) if n <= m else (U[..., :k], of_u[..., :k])
     l_adjoint, u_adjoint = adjoint_of(l_square), adjoint_of(u_square)
-    above, below = xp.matmul(of_u_square, u_adjoint), xp.matmul(l_adjoint, lower(of_l_square, -1))
+    above = xp.matmul(of_u_square, u_adjoint)
+    below: Any = 0.0 if untouched(of_l) else xp.matmul(l_adjoint, lower(of_l_square, -1))
     if m > n:
-        above = above - xp.matmul(adjoint_of(left[..., k:, :]), of_l[..., k:, :])
+        above = above - xp.matmul(adjoint_of(L[..., k:, :]), of_l[..., k:, :])
     if n > m:
-        below = below - xp.matmul(of_u[..., k:], adjoint_of(right[..., k:]))
+        below = below - xp.matmul(of_u[..., k:], adjoint_of(U[..., k:]))
     slopes = xp.where(triangle(k, k, False, -1), below, above)
     slopes = xp.solve_triangular(u_adjoint, slopes, upper=False, left=False)
     found = xp.solve_triangular(l_adjoint, slopes, upper=True, unitriangular=True)
@@ -289,10 +279,32 @@ def lu_factor(A: Any, *, pivot: bool = True) -> LUFactors:
     return _factors(packed, pivots)
 
 
+def _parts_forward(x: Any, pivot: bool) -> Any:
+    packed, pivots, _ = _forward(x, pivot, False)
+    return *(split if have_kernels(packed) else _split)(packed), pivots
+
+
+@decomposition(
+    "lu_parts", names={"namespaces": ()}, forward=_parts_forward, vjp=_parts_rule, attrs=("pivot",),
+    results=("L", "U", "pivots"), kinks=(graded,), node_name="LinalgLuBackward0",
+    call=lambda x, **attrs: xp.lu_parts(x, **attrs)[:2],
+    oracle=lambda x, pivot=True: np.concatenate([own.ravel() for own in _split(_oracle(x, pivot))]),
+    samples=(Sample(((3, 3),), values=(full_rank,)), Sample(((2, 4, 3),), values=(full_rank,)),
+             Sample(((3, 4),), values=(full_rank,))),
+)  # fmt: skip
+def lu_parts(A: Any, *, pivot: bool = True) -> Bound:
+    """Return the factors L and U with exchanges of rows, and these as `lu_factor` has them."""
+    return Bound((matrices("linalg.lu", "A", A, 1),), {"pivot": bool(pivot)})
+
+
 def _lu_oracle(x: Any, pivot: bool = True) -> Any:
-    packed, m, k = _oracle(x, pivot), x.shape[-2], min(x.shape[-2:])
-    product = (np.tril(packed[..., :k], -1) + np.eye(m, k)) * 2 @ np.triu(packed[..., :k, :])
-    return product.astype(x.dtype)
+    left, right = _split(_oracle(x, pivot))
+    return (left * 2 @ right).astype(x.dtype)
+
+
+def _split(packed: Any) -> Any:
+    m, k = packed.shape[-2], min(packed.shape[-2:])
+    return np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype), np.triu(packed[..., :k, :])
 
 
 @public(namespaces=(LINALG,))
@@ -332,7 +344,6 @@ def lu(A: Any, *, pivot: bool = True) -> LU:
     tensor([[1., 2.],
             [2., 1.]])
     """
-    packed, pivots, _ = lu_factor_ex(matrices("linalg.lu", "A", A, 1), pivot=pivot)
-    left, right = factors_of(packed)
-    order = permutations(pivots, packed.shape[-2], packed.dtype) if pivot else from_array(np.empty(0, packed.dtype))
+    left, right, pivots = lu_parts(A, pivot=pivot)
+    order = permutations(pivots, left.shape[-2], left.dtype) if pivot else from_array(np.empty(0, left.dtype))
     return _parts(order, left, right)

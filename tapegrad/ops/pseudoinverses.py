@@ -195,10 +195,25 @@ def _by_qr(a: Any, b: Any, rtol: float) -> Any:
 _BLOCK: Final = 64  # of LAPACK's columns, as its workspace goes
 
 
-def _lstsq_rule(ct: Any, a: Any, b: Any, solution: Any, rtol: float, wanted: tuple[bool, bool]) -> tuple[Any, Any]:
+def _inverse(a: Any, rank: Any, rtol: float) -> Any:
+    """Return the pseudoinverse: of matrices of full rank by their factors, which takes a tenth of the time."""
+    m, n = a.shape[-2:]
+    if rank.is_traced or a.is_traced or not bool((rank._array() == min(m, n)).all()):
+        return xp.pinv(a, rtol=rtol)
+    if m == n:
+        return xp.inv(a)
+    if m < n:
+        return adjoint(_inverse(adjoint(a), rank, rtol))
+    left, right = xp.qr(a)
+    return xp.solve_triangular(right, adjoint(left), upper=True)
+
+
+def _lstsq_rule(
+    ct: Any, a: Any, b: Any, solution: Any, rank: Any, rtol: float, wanted: tuple[bool, bool]
+) -> tuple[Any, Any]:
     """Return the derivative of P B for the pseudoinverse P."""
     of_x = ct[0]
-    inverse = xp.pinv(a, rtol=rtol)
+    inverse = _inverse(a, rank, rtol)
     of_b = xp.matmul(adjoint(inverse), of_x) if wanted[1] else None
     return (_pinv_rule(xp.matmul(of_x, adjoint(b)), a, inverse) if wanted[0] else None), of_b
 

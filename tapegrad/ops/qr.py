@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward.matrices import have_kernels
+from tapegrad.forward.matrices import qr as by_kernel
 from tapegrad.ops.arithmetic import mul, sub
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.lapack import check_alike, decomposition, identity, lower, matrices, not_matrices, triangle, upper
@@ -34,6 +36,8 @@ class QR(NamedTuple):
 
 
 def _forward(x: Any, mode: str) -> Any:
+    if mode != "r" and have_kernels(x):
+        return by_kernel(x, mode)
     if mode == "reduced" and x.ndim == 2 and x.size:
         return _of_one(x)
     if mode == "r":

@@ -186,7 +186,7 @@ PLACES: dict[str, dict[str, str]] = {
         "linalg": "matmul",
         "logic": "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd lcm",
         "losses": "huber_loss l1_loss",
-        "lu": "lu_factor_ex pivot_orders",
+        "lu": "lu_factor_ex lu_parts pivot_orders",
         "margins": "cosine_embedding hinge hinge_embedding soft_margin",
         "mask_put": "mask_replace",
         "matrices": "inv solve",
