@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors
-from tapegrad.forward.computed import computed
+from tapegrad.forward.computed import OfCopy, computed
+from tapegrad.forward.results import is_draft
 from tapegrad.kernels.along import geometry_along, has_kernel, kernel_along
 from tapegrad.kernels.cross import CROSS
 from tapegrad.ops.broadcasting import expand, unsqueeze
@@ -52,9 +53,12 @@ def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
     x, y = layouts
     by_numpy = functools.partial(_forward, **attrs)
     geometry = geometry_along(x.shape, (attrs["dim"],))
-    if x.shape != y.shape or x.dtype != y.dtype or not (has_kernel(x) and has_kernel(y)) or not x.size or not geometry:
+    if x.shape != y.shape or x.dtype != y.dtype or x.dtype.char not in "fd" or not x.size or not geometry:
         return by_numpy
-    return computed(kernel_along(CROSS, x.dtype.name), geometry, x.shape, x.dtype, by_numpy, by_status=True)
+    forward = computed(kernel_along(CROSS, x.dtype.name), geometry, x.shape, x.dtype, by_numpy, by_status=True)
+    if has_kernel(x) and has_kernel(y):
+        return forward
+    return OfCopy(forward) if is_draft(forward) else OfCopy(forward).made()
 
 
 @public(namespaces=(LINALG,), functions=("cross", "linalg.cross"),

@@ -214,11 +214,22 @@ def _block(number: int, shapes: Sequence[Shape]) -> tuple[Any, ...]:
 
 
 def _blocks(*tensors: np.ndarray) -> np.ndarray:
-    shapes = [np.shape(tensor) for tensor in tensors]
-    out = np.zeros([sum(lengths) for lengths in zip(*shapes, strict=True)], common_dtype(x.dtype for x in tensors))
-    for number, tensor in enumerate(tensors):
-        out[tuple(slice(*part) for part in _block(number, shapes))] = tensor
-    return out
+    return _prepare_blocks(tensors)(*tensors)
+
+
+def _prepare_blocks(layouts: Sequence[Any], attrs: Any = None) -> Callable[..., np.ndarray]:
+    """Return the forward for operands of these shapes and dtypes."""
+    shapes, dtype = [own.shape for own in layouts], common_dtype(own.dtype for own in layouts)
+    whole = [sum(lengths) for lengths in zip(*shapes, strict=True)]
+    places = [tuple(slice(*part) for part in _block(number, shapes)) for number in range(len(shapes))]
+
+    def forward(*tensors: np.ndarray) -> np.ndarray:
+        out = np.zeros(whole, dtype)
+        for place, tensor in zip(places, tensors, strict=True):
+            out[place] = tensor
+        return out
+
+    return forward
 
 
 def _block_step(plan: Plan, operand: int) -> Step:
@@ -240,6 +251,7 @@ def _called(tensors: Sequence[Any]) -> Tensor:
     "block_diag",
     operands=("*tensors",),
     forward=_blocks,
+    prepare_forward=_prepare_blocks,
     vjp=(lambda ct, number, shapes: xp.index_gather(ct, (), _block(number, shapes)),),
     family="joining",
     linear=True,

@@ -284,17 +284,16 @@ def _parts_forward(x: Any, pivot: bool) -> Any:
     return *(split if have_kernels(packed) else _split)(packed), pivots
 
 
-@decomposition(
-    "lu_parts", names={"namespaces": ()}, forward=_parts_forward, vjp=_parts_rule, attrs=("pivot",),
-    results=("L", "U", "pivots"), kinks=(graded,), node_name="LinalgLuBackward0",
-    call=lambda x, **attrs: xp.lu_parts(x, **attrs)[:2],
-    oracle=lambda x, pivot=True: np.concatenate([own.ravel() for own in _split(_oracle(x, pivot))]),
-    samples=(Sample(((3, 3),), values=(full_rank,)), Sample(((2, 4, 3),), values=(full_rank,)),
-             Sample(((3, 4),), values=(full_rank,))),
+@operation(
+    "lu_parts", operands=("x",), family="linalg", forward=_parts_forward, vjp=_parts_rule, attrs=("pivot",),
+    results=("L", "U", "pivots"), node_name="LinalgLuBackward0",
 )  # fmt: skip
-def lu_parts(A: Any, *, pivot: bool = True) -> Bound:
+def lu_parts(A: Any, pivot: bool) -> Bound:
     """Return the factors L and U with exchanges of rows, and these as `lu_factor` has them."""
     return Bound((matrices("linalg.lu", "A", A, 1),), {"pivot": bool(pivot)})
+
+
+del op_table["lu_parts"]  # only `lu` calls it, which is tested
 
 
 def _lu_oracle(x: Any, pivot: bool = True) -> Any:
@@ -344,6 +343,6 @@ def lu(A: Any, *, pivot: bool = True) -> LU:
     tensor([[1., 2.],
             [2., 1.]])
     """
-    left, right, pivots = lu_parts(A, pivot=pivot)
+    left, right, pivots = lu_parts(A, pivot)
     order = permutations(pivots, left.shape[-2], left.dtype) if pivot else from_array(np.empty(0, left.dtype))
     return _parts(order, left, right)

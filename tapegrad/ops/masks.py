@@ -11,8 +11,8 @@ from tapegrad.errors import broadcast_mismatch
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.arithmetic import where
 from tapegrad.ops.broadcasting import expand
+from tapegrad.ops.index_arrays import written
 from tapegrad.ops.index_dim import one_number
-from tapegrad.ops.index_put import index_replace
 from tapegrad.ops.indexing import getitem, index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.table.composites import composite
@@ -21,7 +21,7 @@ from tapegrad.ops.table.gateway import as_operand, connect_as
 from tapegrad.ops.table.op import Sample, op_table
 from tapegrad.ops.table.public import public
 from tapegrad.tape.layout import broadcast_shape
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 _MASKED: Final = Common(
     "input : Tensor or array\nmask : Tensor or array of bool\n    Broadcast with `input`.",
@@ -189,8 +189,8 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
         raise RuntimeError(
             f"masked_scatter: Number of elements of source < number of ones in mask: {values.numel()} < {count}"
         )
-    written = reshape(values, (-1,))
-    if written.shape[0] != count:
-        written = getitem(written, slice(0, count))
-    result = index_replace(flat, written, (places,), (ARRAY,))
+    new = values if values.ndim == 1 else reshape(values, (-1,))
+    if new.shape[0] != count:
+        new = getitem(new, slice(0, count))
+    result = written(flat, new, 0, from_array(places))
     return result if len(shape) == 1 else reshape(result, shape)

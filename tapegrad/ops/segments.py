@@ -115,11 +115,9 @@ def segment_reduce(
         raise NotImplementedError(
             f'"_segment_reduce_cpu" not implemented for {TORCH_NAMES[x.dtype.name]!r}; convert it first'
         )
-    ends = _ends(x, lengths, offsets, axis, unsafe)
-    segments, length = ends.shape[-1] - 1, x.shape[axis]
-    before, behind = ends.shape[:-1], x.shape[axis + 1 :]
-    rows, is_whole = _segments_of(ends.reshape(-1, segments + 1), length)
-    chosen = rows.reshape(*before, length)
+    counts, rows, is_whole = _segments_of(*_given(x, lengths, offsets, axis, unsafe), x.shape[axis])
+    before, behind, segments = counts.shape[:-1], x.shape[axis + 1 :], counts.shape[-1]
+    chosen = rows.reshape(x.shape[: axis + 1])
     if behind:
         chosen = np.ascontiguousarray(np.broadcast_to(chosen.reshape(*chosen.shape, *[1] * len(behind)), x.shape))
     way, neutral = _WAYS[reduce]
@@ -130,29 +128,29 @@ def segment_reduce(
     out = out if initial is None else _with_initial(out, reduce, initial)
     if reduce != "mean":
         return out
-    counts = np.diff(ends).reshape(*before, segments, *[1] * len(behind))
+    counts = counts.reshape(*before, segments, *[1] * len(behind))
     nothing = np.nan if initial is None else 1.0
     return div(out, from_array(np.where(counts, counts, nothing).astype(out.dtype)))
 
 
-def _segments_of(ends: np.ndarray, length: int) -> tuple[np.ndarray, bool]:
-    """Return the number of each element's segment, in each row; and whether each element is in one.
+def _segments_of(counts: np.ndarray, ends: np.ndarray | None, length: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return lengths of segments, the number of each element's segment, and whether each element is in one.
 
-    Others have the number of no segment, which is left out at the end.
+    Others have the number of no segment, which is left out at the end. There are no ends where lengths fit.
     """
-    counts = ends[:, 1:] - ends[:, :-1]
-    rows, numbers = len(ends), np.arange(counts.shape[1])
-    wrong = np.count_nonzero(counts < 0) or np.count_nonzero(ends[:, 0]) or np.count_nonzero(ends[:, -1] != length)
-    if not wrong:
-        return (numbers if rows == 1 else np.tile(numbers, rows)).repeat(counts.reshape(-1)), True
-    found = np.full((rows, length), counts.shape[1])
+    segments = counts.shape[-1]
+    numbers, rows = np.arange(segments), counts.size // max(segments, 1)
+    if ends is None:
+        return counts, (numbers if rows == 1 else np.tile(numbers, rows)).repeat(counts.reshape(-1)), True
+    ends = ends.reshape(-1, segments + 1)
+    found = np.full((len(ends), length), segments)
     for row, own in zip(found, np.maximum.accumulate(np.minimum(np.maximum(ends, 0), length), 1), strict=True):
         row[own[0] : own[-1]] = numbers.repeat(own[1:] - own[:-1])
-    return found, False
+    return counts, found, False
 
 
-def _ends(x: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> np.ndarray:
-    """Return where segments begin, and where the last ends."""
+def _given(x: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the lengths of segments; where they begin, and where the last ends, unless each element is in one."""
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     name, given = ("offsets", offsets) if offsets is not None else ("lengths", lengths)
@@ -169,18 +167,24 @@ def _ends(x: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> np.
             f"Expected data.dim() >= {name}_value.dim() to be true, with the same lengths before axis {axis}; "
             f"segment_reduce() got shapes {list(x.shape)} and {list(found.shape)}"
         )
+    length = x.shape[axis]
     if name == "offsets":
-        return found.astype(np.int64)
+        ends = found.astype(np.int64)
+        counts = ends[..., 1:] - ends[..., :-1]
+        are_ends = not (ends[..., 0].any() or (ends[..., -1] != length).any())
+        return counts, None if are_ends and not np.count_nonzero(counts < 0) else ends
     if np.count_nonzero(found < 0):
         raise RuntimeError("lengths contains negative value!")
-    ends = np.zeros((*found.shape[:-1], found.shape[-1] + 1), np.int64)
-    found.cumsum(-1, np.int64, ends[..., 1:])
-    if not unsafe and np.count_nonzero(ends[..., -1] != x.shape[axis]):
+    if not np.count_nonzero(np.add.reduce(found, -1, np.int64) != length):
+        return found, None
+    if not unsafe:
         raise RuntimeError(
             "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
             "!unsafe."
         )
-    return ends
+    ends = np.zeros((*found.shape[:-1], found.shape[-1] + 1), np.int64)
+    found.cumsum(-1, np.int64, ends[..., 1:])
+    return found, ends
 
 
 def _with_initial(out: Tensor, reduce: str, initial: float) -> Tensor:
