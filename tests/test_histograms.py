@@ -243,3 +243,23 @@ def test_settings() -> None:
         with pytest.warns(UserWarning, match="low is not one of 'highest', 'high', or 'medium'"):
             m.set_float32_matmul_precision("low")
         m.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+def test_sums_of_segments_with_and_without_a_kernel(reduce: str, dtype: str) -> None:
+    """Along the first dimension of contiguous data there is one; their sums are rounded once."""
+    rng = np.random.default_rng(3)
+    for shape in ((9,), (9, 3), (9, 2, 2), (9, 0)):
+        a, lengths = rng.normal(size=shape).astype(dtype), np.array([2, 1, 4, 2])
+        grads = []
+        for x in (tg.tensor(a), tg.tensor(a[::-1].copy())[range(8, -1, -1)], tg.tensor(np.stack([a, a], -1))[..., 0]):
+            x.requires_grad_()
+            out = tg.segment_reduce(x, reduce, lengths=lengths)
+            (first,) = tg.autograd.grad((out**2).sum(), x, create_graph=True)
+            (first**2).sum().backward()
+            grads.append([own.detach().numpy() for own in (out, first, x.grad)])
+        for one, other in zip(grads[0] * 2, grads[1] + grads[2], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    many = tg.full((2**24 + 5,), 1.0, dtype=tg.float32)
+    assert tg.segment_reduce(many, "sum", lengths=np.array([2**24 + 4, 1])).tolist() == [2**24 + 4, 1.0]

@@ -1,18 +1,29 @@
-"""Composite: reductions of segments of a dimension, of any lengths."""
+"""Composite: reductions of segments of a dimension, of any lengths; the op of their sums along the first one."""
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.along import has_kernel
+from tapegrad.kernels.indexed import ARRAY
+from tapegrad.kernels.segments import segments_address
 from tapegrad.ops.arithmetic import add, div, mul, where
 from tapegrad.ops.scatter import scatter_reduce
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, values_of
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Sample, op_table, xp
 from tapegrad.ops.table.public import public
+from tapegrad.ops.table.structural import operation
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
 #: What each reduction is of elements that are scattered, and of none.
@@ -20,6 +31,7 @@ _WAYS: Final = {
     "sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0), "max": ("amax", -np.inf), "min": ("amin", np.inf),
 }  # fmt: skip
 _LENGTHS: Final = np.array([2, 0, 3])
+_FEW: Final = 64  # numbers of which a loop takes less than NumPy's calls
 
 
 def _by_numpy(
@@ -36,6 +48,47 @@ def _by_numpy(
         way(part, 0) if len(part) or start is None else np.full(data.shape[1:], start, data.dtype) for part in parts
     ]
     return np.stack(found)
+
+
+def _sums(x: Any, ends: Any) -> np.ndarray:
+    parts = [x[start:end].sum(0) for start, end in itertools.pairwise(ends.tolist())]
+    return np.array(parts, x.dtype).reshape(len(parts), *x.shape[1:])
+
+
+def _geometry(x: Layout, ends: Layout) -> list[int]:
+    return [0, ends.shape[0] - 1, math.prod(x.shape[1:])]
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
+    x, ends = layouts
+    shape = (ends.shape[0] - 1, *x.shape[1:])
+    return computed(segments_address(x.dtype.name, False), _geometry(x, ends), shape, x.dtype, _sums, by_status=True)
+
+
+def _step(plan: Plan, operand: int) -> Step:
+    address = functools.partial(segments_address, plan.layouts[0].dtype.name, True)
+    return Step(address, _geometry(*plan.layouts), [plan.source("ct"), plan.source("ends")])
+
+
+@operation(
+    "segment_sums", operands=("x", "ends"), family="indexing", forward=_sums, prepare_forward=_prepare, step=_step,
+    vjp=(
+        lambda ct, ends: xp.index_gather(ct, (_rows(np.diff(ends.numpy())),), (ARRAY,)),
+        NOT_DIFFERENTIABLE,
+    ),
+    node_name="SegmentReduceBackward0",
+)  # fmt: skip
+def segment_sums(x: Any, ends: Any) -> Bound:
+    """Return sums of segments of the first dimension, one of which each element of a contiguous operand is in."""
+    return Bound((x, ends))
+
+
+del op_table["segment_sums"]  # only `segment_reduce` calls it, which is tested
+
+
+def _rows(counts: np.ndarray) -> np.ndarray:
+    """Return the number of each element's segment."""
+    return np.arange(counts.size).repeat(counts)
 
 
 @public()
@@ -115,7 +168,13 @@ def segment_reduce(
         raise NotImplementedError(
             f'"_segment_reduce_cpu" not implemented for {TORCH_NAMES[x.dtype.name]!r}; convert it first'
         )
-    counts, rows, is_whole = _segments_of(*_given(x, lengths, offsets, axis, unsafe), x.shape[axis])
+    counts, ends = _given(x, lengths, offsets, axis, unsafe)
+    if ends is None and counts.ndim == 1 and _WAYS[reduce][0] == "sum" and has_kernel(x._layout) and not x.is_traced:
+        ends = np.zeros(len(counts) + 1, np.int64)
+        counts.cumsum(out=ends[1:])
+        out = segment_sums(x, from_array(ends))
+        return _finished(out, reduce, initial, counts)
+    counts, rows, is_whole = _segments_of(counts, ends, x.shape[axis])
     before, behind, segments = counts.shape[:-1], x.shape[axis + 1 :], counts.shape[-1]
     chosen = rows.reshape(x.shape[: axis + 1])
     if behind:
@@ -125,10 +184,15 @@ def segment_reduce(
     start.fill(neutral)
     out = scatter_reduce(from_array(start), axis, from_array(chosen), x, way)
     out = out if is_whole else out.narrow(axis, 0, segments)
+    return _finished(out, reduce, initial, counts)
+
+
+def _finished(out: Tensor, reduce: str, initial: float | None, counts: np.ndarray) -> Tensor:
+    """Return reductions, with a further element if there is one; sums for means."""
     out = out if initial is None else _with_initial(out, reduce, initial)
     if reduce != "mean":
         return out
-    counts = counts.reshape(*before, segments, *[1] * len(behind))
+    counts = counts.reshape(*counts.shape, *[1] * (out.ndim - counts.ndim))
     nothing = np.nan if initial is None else 1.0
     return div(out, from_array(np.where(counts, counts, nothing).astype(out.dtype)))
 
@@ -139,9 +203,9 @@ def _segments_of(counts: np.ndarray, ends: np.ndarray | None, length: int) -> tu
     Others have the number of no segment, which is left out at the end. There are no ends where lengths fit.
     """
     segments = counts.shape[-1]
-    numbers, rows = np.arange(segments), counts.size // max(segments, 1)
+    numbers = np.arange(segments)
     if ends is None:
-        return counts, (numbers if rows == 1 else np.tile(numbers, rows)).repeat(counts.reshape(-1)), True
+        return counts, np.tile(numbers, counts.size // max(segments, 1)).repeat(counts.reshape(-1)), True
     ends = ends.reshape(-1, segments + 1)
     found = np.full((len(ends), length), segments)
     for row, own in zip(found, np.maximum.accumulate(np.minimum(np.maximum(ends, 0), length), 1), strict=True):
@@ -173,9 +237,15 @@ def _given(x: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tu
         counts = ends[..., 1:] - ends[..., :-1]
         are_ends = not (ends[..., 0].any() or (ends[..., -1] != length).any())
         return counts, None if are_ends and not np.count_nonzero(counts < 0) else ends
-    if np.count_nonzero(found < 0):
+    if found.ndim == 1 and found.size <= _FEW:
+        numbers = found.tolist()
+        least, is_whole = min(numbers, default=0), sum(numbers) == length
+    else:
+        least = found.min(initial=0)
+        is_whole = not np.count_nonzero(np.add.reduce(found, -1, np.int64) != length)
+    if least < 0:
         raise RuntimeError("lengths contains negative value!")
-    if not np.count_nonzero(np.add.reduce(found, -1, np.int64) != length):
+    if is_whole:
         return found, None
     if not unsafe:
         raise RuntimeError(

@@ -214,6 +214,7 @@ PLACES: dict[str, dict[str, str]] = {
         "scans": "cummax cummin cumprod logcumsumexp recurrence",
         "scatter": "scatter scatter_add scatter_reduce",
         "score_rows": "class_loss class_nll",
+        "segments": "segment_sums",
         "shrink": "hardshrink softshrink threshold",
         "special_integrals": "cosh_integral cosine_integral dawsn ellipe ellipk erfcinv erfi exp1 expi fresnel_c fresnel_s sine_integral sinh_integral spence",
         "special_of_parameters": "airye_ai airye_ai_prime airye_bi airye_bi_prime bei beip ber berp ellipeinc ellipkinc eval_gegenbauer eval_genlaguerre eval_jacobi expn it2i0 it2j0 it2k0 it2struve0 it2y0 iti0 itj0 itk0 itmodstruve0 itstruve0 ity0 jacobi_amplitude kei keip ker kerp kve lpmv modstruve owens_t pbwa_slope pbwa_value stdtrit struve voigt_dispersion voigt_profile voigt_slope wrightomega",
