@@ -156,3 +156,26 @@ def test_truth_values_as_parameters() -> None:
         (slope,) = tg.autograd.grad(value, x, create_graph=create_graph)
         expected = np.log(0.5) * 0.5 ** x.detach().numpy() + 2 * x.detach().numpy()  # of 0.5**x + x**2
         np.testing.assert_allclose(slope.detach().numpy(), expected, rtol=1e-8)
+
+
+def test_zeta_is_precise() -> None:
+    """With exponents close to 1 and large, from small to large parameters: within 6 ulp, where SciPy's is within 10."""
+    rng = np.random.default_rng(2)
+    s = np.concatenate([1 + 10 ** rng.uniform(-8, 0, 60), rng.uniform(1, 20, 90), [2.0, 20.0, 1.5]])
+    q = np.concatenate([10 ** rng.uniform(-9, 8, 60), rng.uniform(0.01, 40, 90), [1.0, 30.0, 0.5]])
+    for dtype in ("float64", "float32"):
+        a, b = s.astype(dtype), q.astype(dtype)
+        found = op_table["zeta"].forward(a, b)
+        assert found.dtype == dtype
+        for k in range(0, len(s), 1 if dtype == "float64" else 7):
+            if a[k] > 1:
+                expected = mpmath.zeta(mpmath.mpf(float(a[k])), mpmath.mpf(float(b[k])))
+                assert _relative(found[k], expected) < 6 * np.finfo(dtype).eps, (a[k], b[k])
+
+
+def test_zeta_where_scipy_is_asked() -> None:
+    """Poles, parameters below 0, what is not finite, and larger exponents, among others in one vector."""
+    values = [np.nan, -np.inf, -2.5, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 25.0, 1e-300, 1e300, np.inf]
+    s, q = (own.ravel() for own in np.meshgrid(values, [own for own in values if not own < -1e3]))
+    np.testing.assert_allclose(op_table["zeta"].forward(s, q), scipy.special.zeta(s, q), rtol=3e-15)
+    assert tg.polygamma(2, tg.tensor([-0.5, 1.0])).numpy() == pytest.approx(scipy.special.polygamma(2, [-0.5, 1.0]))

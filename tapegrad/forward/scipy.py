@@ -48,4 +48,6 @@ def scipy_function(name: str) -> Callable[..., Any]:
         import scipy.special
 
         function = getattr(scipy.special, name)
-    return function  # type: ignore[no-any-return]
+        if not isinstance(function, np.ufunc):  # perhaps a function around one
+            function = getattr(scipy.special._ufuncs, f"_{name}", function)
+    return function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, NotYet, Sample, xp
 from tapegrad.ops.table.public import SPECIAL, TOP, Names, public, register
 from tapegrad.ops.table.structural import operation
 from tapegrad.tensor import Tensor
+from tapegrad.vmath import hurwitz as near
 
 _TOO = Names((), (TOP, SPECIAL), method=True, inplace=True)
 _ONLY = Names(namespaces=(SPECIAL,))
@@ -32,6 +34,7 @@ lgamma = unary(
 register("gammaln", lgamma, _ONLY)
 
 
+_ZETA = SciPy("zeta", lambda s, q: near.zeta(s, q))
 _TRIGAMMA = Function("trigamma", lambda x: scipy_function("zeta")(np.asarray(2, np.result_type(x)), x))
 
 _trigamma = unary(  # `polygamma` of order 1, which has a kernel
@@ -50,12 +53,18 @@ register("psi", digamma, _ONLY)
 
 
 def _polygamma(x: Any, n: int) -> Any:
+    return _polygamma_of(np.result_type(x), n)(x)
+
+
+def _polygamma_of(dtype: np.dtype, n: int) -> Callable[[Any], Any]:
+    """Return the function of numbers of a dtype."""
     if n == 0:
-        return scipy_function("psi")(x)
+        return scipy_function("psi")
     if n == 1:
-        return _TRIGAMMA(x)
-    function = scipy_function("zeta")
-    return math.copysign(math.gamma(n + 1), n % 2 - 0.5) * function(np.asarray(n + 1, x.dtype), x)
+        return _TRIGAMMA.of(dtype)
+    function, exponent = _ZETA.of(dtype), np.asarray(n + 1, dtype)
+    factor = math.copysign(math.gamma(n + 1), n % 2 - 0.5)
+    return lambda x: factor * function(exponent, x)
 
 
 def _operand_first(x: Any, n: Any) -> Tensor:
@@ -65,6 +74,7 @@ def _operand_first(x: Any, n: Any) -> Tensor:
 _of_order = operation(
     "polygamma",
     forward=_polygamma,
+    prepare_forward=lambda layouts, attrs: _polygamma_of(layouts[0].dtype, attrs["n"]),
     vjp=(lambda ct, x, n: ct * xp.polygamma(x, n + 1),),
     family="special",
     attrs=("n",),
@@ -152,7 +162,7 @@ beta = binary(
 )  # fmt: skip
 
 zeta = binary(
-    "zeta", SciPy("zeta"),
+    "zeta", _ZETA,
     (NotYet("by the exponent; PyTorch has none either"), lambda ct, x, y: -ct * x * xp.zeta(x + 1, y)),
     doc="Hurwitz's zeta function :math:`\\sum_k (k + y)^{-x}`.",
     derivative=":math:`-x \\zeta(x + 1, y)` by `other` (DLMF 25.11.17); none by `input`.", to_float=True,
