@@ -46,7 +46,7 @@ def _eigh_rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     back = adjoint(turns)
     gaps = xp.unsqueeze(eigenvalues, -2) - xp.unsqueeze(eigenvalues, -1)
     still = diagonal = diagonal_mask(eigenvalues.shape[-1])
-    if not are_apart(eigenvalues, gaps):
+    if not are_apart(eigenvalues):
         # Equal eigenvalues whose vectors have no cotangent contribute 0; otherwise the derivative does not exist.
         one, other, distances = seen(turns, back, gaps)
         still = diagonal | ((distances == 0) & (one == 0) & (other == 0))

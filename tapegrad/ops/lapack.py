@@ -121,16 +121,17 @@ def seen(*values: Any) -> tuple[Any, ...]:
     return values if interceptor() is not None else tuple([value._array() for value in values])
 
 
-def are_apart(values: Any, gaps: Any) -> bool:
-    """Whether no two values of a matrix are equal up to rounding: a rule then asks no more about them.
+def are_apart(values: Any) -> bool:
+    """Whether no two values of a matrix, which are in order, are equal up to rounding: a rule then asks no more.
 
     It is not known where they are traced.
     """
     if interceptor() is not None:
         return False
-    sizes, distances = np.abs(values._array()), np.abs(gaps._array())
-    rounding = 64 * np.finfo(sizes.dtype).eps * np.max(sizes, -1, initial=0.0)
-    return bool(np.count_nonzero(distances <= rounding[..., None, None]) == sizes.size)
+    numbers = values._array()
+    rounding = 64 * np.finfo(numbers.dtype).eps * np.max(np.abs(numbers), -1, keepdims=True, initial=0.0)
+    distances = np.abs(numbers[..., 1:] - numbers[..., :-1])
+    return bool(np.count_nonzero(distances > rounding) == distances.size)
 
 
 @functools.lru_cache(maxsize=256)

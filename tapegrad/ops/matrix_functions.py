@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.lapack import check_alike, decomposition, matrices, not_matrices
+from tapegrad.ops.lapack import check_alike, decomposition, matrices, not_matrices, triangle
 from tapegrad.ops.lapack import identity as eye_of
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.matrices import TWO_BY_THREE, inv, square_matrices
@@ -301,7 +301,8 @@ def matrix_power(A: Any, n: int) -> Tensor:
     """
     x, power = square_matrices("linalg.matrix_power", "A", A, 1), integer("linalg.matrix_power", "n", n)
     if power == 0:
-        return xp.where(np.False_, x, eye_of(x.shape[-1], x.dtype))  # type: ignore[no-any-return]
+        size = x.shape[-1]
+        return xp.where(triangle(size, size, True, size), x, eye_of(size, x.dtype))  # type: ignore[no-any-return]
     if power < 0:
         x, power = inv(x), -power
     result: Any = None

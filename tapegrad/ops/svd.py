@@ -7,7 +7,8 @@ Z.-Q. Wan and S.-X. Zhang, "Automatic Differentiation for Complex Valued SVD" (2
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from tapegrad.ops.lapack import (
     untouched,
 )
 from tapegrad.ops.permutations import adjoint
-from tapegrad.ops.routines import computed
+from tapegrad.ops.routines import computed, routine
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
@@ -38,6 +39,27 @@ class LinalgSVD(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
+
+
+def _forward(x: Any, full_matrices: bool) -> Any:
+    if x.ndim == 2 and min(x.shape) >= _LARGE and x.dtype.char in "dD":  # NumPy's function copies everything twice
+        *found, info = routine("gesdd", x.dtype)(x, 1, full_matrices, _workspace(*x.shape, x.dtype, full_matrices))
+        if info:
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return tuple(found)
+    return computed(
+        "svd_f" if full_matrices else "svd_s", x, lambda: tuple(np.linalg.svd(x, full_matrices=full_matrices))
+    )
+
+
+_LARGE: Final = 24  # rows and columns
+
+
+@functools.lru_cache(maxsize=256)
+def _workspace(m: int, n: int, dtype: np.dtype, full_matrices: bool) -> int:
+    """Return how many elements of memory LAPACK wants."""
+    wanted, _ = routine("gesdd_lwork", dtype)(m, n, 1, full_matrices)
+    return int(wanted.real)
 
 
 def _quotient(x: Any, y: Any, left_out: Any = False) -> Any:
@@ -75,10 +97,14 @@ def _rule(ct: Any, U: Any, S: Any, Vh: Any) -> tuple[Any]:
     eye = diagonal_mask(k)
     # (skew_u s_j + s_i skew_v) / (s_j^2 - s_i^2), in two parts: of equal singular values the second one exists.
     alike, unlike, gaps = 0.5 * (skew_u + skew_v), 0.5 * (skew_u - skew_v), row - column
-    still = eye if are_apart(S, gaps) else eye | _still(turns_u, turns_v, alike, gaps, S, of_s)
-    core = xp.where(still, 0.0, alike) / xp.where(still, 1.0, gaps) + _quotient(unlike, row + column, eye)
+    apart, is_real = are_apart(S), U.dtype.kind != "c"
+    if apart and is_real and np.count_nonzero(S._array()) == S._layout.size:  # the diagonals are zeros
+        core = alike / xp.where(eye, 1.0, gaps) + unlike / (row + column)
+    else:
+        still = eye if apart else eye | _still(turns_u, turns_v, alike, gaps, S, of_s)
+        core = xp.where(still, 0.0, alike) / xp.where(still, 1.0, gaps) + _quotient(unlike, row + column, eye)
     core = core + xp.where(eye, xp.unsqueeze(of_s, -1), 0.0)
-    if U.dtype.kind == "c":  # phases: a function does not depend on them, so that this is as much of u as of v
+    if not is_real:  # phases: a function does not depend on them, so that this is as much of u as of v
         core = core + _quotient(xp.where(eye, 0.5 * skew_u, 0.0), xp.where(eye, row, 1.0))
     found = xp.matmul(xp.matmul(u, core), vh)
     if U.shape[-2] > k:
@@ -115,9 +141,7 @@ def _as_numpy(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermi
     "svd",
     ("linalg.svd",),
     {"adapter": _as_numpy},
-    forward=not_converged("linalg.svd", lambda x, full_matrices: computed(
-        "svd_f" if full_matrices else "svd_s", x, lambda: tuple(np.linalg.svd(x, full_matrices))
-    )),
+    forward=not_converged("linalg.svd", _forward),
     vjp=_rule,
     attrs=("full_matrices",),
     results=("U", "S", "Vh"),
