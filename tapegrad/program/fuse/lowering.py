@@ -7,7 +7,7 @@ array of nodes. So nothing about an op stands here but how its kind is served.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,10 +23,12 @@ from tapegrad.program.fuse.formulas import of_op, rebound
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.picks import OF_CLASSES, PICKS
 from tapegrad.program.fuse.roles import Roles
+from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.small import SMALL
 from tapegrad.program.fuse.space import Space
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Entry
+from tapegrad.tape.layout import Layout
 
 __all__ = ["MOVEMENTS", "Lowered", "forward_of", "lower", "moves"]
 
@@ -87,6 +89,7 @@ class _Lowering:
         self.graph.lengths = None if roles is None else roles.lengths
         self.values: dict[int, Array] = {}
         self.constants: list[np.ndarray] = []
+        self.formulas: dict[Any, tuple[Callable[..., Node], list[Any]]] = {}  # by operations and layouts
 
     def run(self) -> Lowered:
         program = self.program
@@ -236,26 +239,30 @@ class _Lowering:
 
     def elementwise(self, entry: Entry, operands: list[Array]) -> Array:
         """Return the results of an elementwise operation: its operands in a common dtype, then its formula."""
-        op, layouts = entry.op, [self.program.layouts[number] for number in entry.operands]
-        result = self.program.layouts[entry.results[0]].dtype
-        conditions = [op.family == "elementwise" and layout.dtype.kind == "b" for layout in layouts]
-        taken = [layout for layout, is_condition in zip(layouts, conditions, strict=True) if not is_condition]
+        layouts = self.program.layouts
+        given, result = [layouts[number] for number in entry.operands], layouts[entry.results[0]].dtype
+        key = entry.op, result, *given
+        found = self.formulas.get(key)
+        if found is None:
+            found = self.formulas[key] = self.formula(entry.op, given, result)
+        function, dtypes = found
+        taken = [own if dtype is None else own.astype(dtype) for own, dtype in zip(operands, dtypes, strict=True)]
+        return self.space.map(function, taken, result)
+
+    def formula(self, op: Op, given: Sequence[Layout], result: Any) -> tuple[Callable[..., Node], list[Any]]:
+        """Return what an elementwise operation does with nodes, and the dtypes that it takes; None for conditions."""
+        conditions = [op.family == "elementwise" and layout.dtype.kind == "b" for layout in given]
+        taken = [layout for layout, is_condition in zip(given, conditions, strict=True) if not is_condition]
         common = promote(taken) if taken else result
         if result.kind == "f" and common.kind != "f":
             common = result
-        operands = [
-            own if is_condition else own.astype(common) for own, is_condition in zip(operands, conditions, strict=True)
-        ]
-        function, space = of_op(op), self.space
+        function, graph, char = of_op(op), self.graph, self.space.char(result)
 
-        def of_any(*args: Any) -> Any:
+        def of_any(*args: Any) -> Node:
             value = function(*args)
-            return value if isinstance(value, type(args[0])) else space.graph.const(value, space.char(result))
+            return graph.cast(value if isinstance(value, Node) else graph.const(value, char), char)
 
-        out = space.map(of_any, operands, result)
-        char = space.char(result)
-        out.nodes.reshape(-1)[:] = [self.graph.cast(node, char) for node in out.nodes.flat]
-        return out
+        return of_any, [None if is_condition else common for is_condition in conditions]
 
 
 def moves(flat: Flat) -> Callable[[Entry], np.ndarray | None]:

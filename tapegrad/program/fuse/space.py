@@ -93,6 +93,10 @@ class Space:
     def map(self, function: Callable[..., Node], operands: Sequence[Any], dtype: Any) -> Array:
         """Return the results of a function of nodes, broadcast."""
         arrays = [self.array(own) for own in operands]
+        if all(own.shape == () for own in arrays):
+            only = np.empty((), object)
+            only[()] = function(*[own.nodes.item() for own in arrays])
+            return Array(self, only, (), (), dtype)
         if all(own.shape == arrays[0].shape and own.axes == arrays[0].axes for own in arrays[1:]):
             return arrays[0].like(
                 [function(*each) for each in zip(*[own.nodes.flat for own in arrays], strict=True)], dtype
