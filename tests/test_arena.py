@@ -6,6 +6,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.program import Program
 from tapegrad.program.loops.arena import _Access, _first_fit, _moves
+from tapegrad.program.loops.rings import _ring, _Use
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -94,3 +95,61 @@ def test_the_sweep_of_a_loop_still_finds_what_the_loop_kept():
         np.testing.assert_allclose(value, expected.item(), rtol=1e-9)
         for one, two in zip(grads, own, strict=True):
             np.testing.assert_allclose(one, two.numpy(), rtol=1e-7, atol=1e-12)
+
+
+def rod(u, conductivity):
+    """A heat equation: each turn reads the one before."""
+    for _ in range(60):
+        inner = u[1:-1] + conductivity * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+        u = tg.cat([u[:1], inner, u[-1:]])
+    return u
+
+
+def test_what_only_the_next_turn_reads_stands_in_a_ring():
+    rng = np.random.default_rng(1)
+    u, conductivity = rng.standard_normal(50), rng.uniform(0.1, 0.4, 48)
+    program = Program.trace(rod, u, conductivity)
+    np.testing.assert_allclose(program(u, conductivity), rod(tg.tensor(u), conductivity).numpy(), rtol=1e-12)
+    assert program.memory().arena < 6 * u.nbytes
+    slope = tg.func.value_and_grad(lambda *own: (rod(*own) ** 3).sum(), (0, 1))
+    program = Program.trace(slope, u, conductivity)
+    expected, own = slope(tg.tensor(u), tg.tensor(conductivity))
+    value, grads = program(u, conductivity)
+    np.testing.assert_allclose(value, expected.item(), rtol=1e-12)
+    for one, two in zip(grads, own, strict=True):
+        np.testing.assert_allclose(one, two.numpy(), rtol=1e-9, atol=1e-12)
+    assert program.memory().arena < 75 * u.nbytes  # the second differences of 60 turns, no temperatures
+
+
+def test_turns_that_are_read_later_stand_in_a_stack():
+    def run(x, w):
+        turns = [x, 2 * x]
+        for _ in range(40):
+            turns.append(tg.sin(turns[-1] + 0.1 * turns[-2]) * w)
+        return turns[-1] + turns[-3] + turns[-4], turns[10].sum(), tg.stack(turns)[::7]
+
+    x, w = np.linspace(0, 1, 30), np.linspace(1, 2, 30)
+    for found, expected in zip(tg.compile(run)(x, w), run(tg.tensor(x), w), strict=True):
+        np.testing.assert_allclose(found, expected.numpy(), rtol=1e-12)
+
+
+RESULT = _Use(3, 128, 64, 64, 100, is_result=True)  # of a loop with two earlier turns
+
+
+@pytest.mark.parametrize(
+    ("uses", "ring"),
+    [
+        ([_Use(3, 64, 64, 64, 100)], (64, 4)),  # the turn before
+        ([_Use(2, 0, 128)], None),  # an access to two rows
+        ([_Use(2, 0, 64), _Use(3, 64, 64, is_start=True)], (64, 4)),  # the earlier turns are written
+        ([_Use(3, 128, 64, is_start=True)], None),
+        ([_Use(5, 64 * 98, 64)], (64, 4)),  # the fourth turn from the end
+        ([_Use(5, 64 * 97, 64)], (64, 8)),
+        ([_Use(5, 64 * 30, 64)], None),  # a turn in the middle: hardly anything is saved
+        ([_Use(5, 0, 64, 64, 100)], None),  # another loop goes over it
+        ([_Use(3, 0, 64, 128, 100)], None),
+        ([_Use(3, 0, 64, 0, 100)], None),  # the first in all turns
+    ],
+)
+def test_rings(uses, ring):
+    assert _ring([RESULT, *uses]) == ring

@@ -7,14 +7,15 @@ is alive at the same time: first fit over lifetimes.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.driver import Straight
-from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of
+from tapegrad.program.loops.places import ALIGNMENT, ARENA, Line, Place, Places, nbytes_of
+from tapegrad.program.loops.rings import ringed
 from tapegrad.runtime.named_tuples import NamedTuple
 
 __all__ = ["planned"]
@@ -33,29 +34,22 @@ class _Access(NamedTuple):
 
 def planned(stages: Sequence[Stage], places: Places) -> tuple[list[Stage], Places]:
     """Return stages and places with an arena in which memory serves again when what it has is not read any more."""
+    stages, places, sizes = ringed(stages, places)
     accesses = [own for own in _accesses(stages, places) if own.start < own.stop]
     starts = places.arena_starts
     if not accesses or len(starts) > _MOST_BLOCKS:
-        return list(stages), places
-    moves, nbytes = _moves(starts, places.arena_bytes, accesses)
+        return stages, places
+    moves, nbytes = _moves(starts, places.arena_bytes, accesses, sizes)
     if nbytes >= places.arena_bytes:
-        return list(stages), places
+        return stages, places
 
-    def moved(place: Place) -> Place:
-        if place.base != ARENA:
-            return place
-        return Place(ARENA, place.offset + int(moves[bisect.bisect_right(starts, place.offset) - 1]))
+    def moved(offsets: np.ndarray) -> np.ndarray:
+        found: np.ndarray = offsets + moves[np.searchsorted(starts, offsets, "right") - 1]
+        return found
 
-    return [_with_places(own, moved) for own in stages], places.moved(moves, nbytes)
-
-
-def _with_places(stage: Stage, moved: Callable[[Place], Place]) -> Stage:
-    """Return a stage whose memory has been moved."""
-    if isinstance(stage, Straight):
-        return stage._replace(inputs=list(map(moved, stage.inputs)), outputs=list(map(moved, stage.outputs)))
-    lines = [[line._replace(first=moved(line.first)) for line in own] for own in (stage.inputs, stage.outputs)]
-    copies = [(moved(source), moved(target), nbytes) for source, target, nbytes in stage.copies]
-    return stage._replace(inputs=lines[0], outputs=lines[1], copies=copies)
+    places = places.mapped(moved)
+    places.arena_bytes, places.arena_starts = nbytes, [0]
+    return [own.moved(moved) for own in stages], places
 
 
 def _accesses(stages: Sequence[Stage], places: Places) -> Iterator[_Access]:
@@ -67,7 +61,7 @@ def _accesses(stages: Sequence[Stage], places: Places) -> Iterator[_Access]:
                 nbytes = nbytes_of(body, own)
                 if isinstance(stage, Loop):
                     assert isinstance(end, Line)
-                    yield from _access(end.first, (stage.turns - 1) * end.stride, nbytes, number)
+                    yield from _access(end.first, ((end.rows or stage.turns) - 1) * end.stride, nbytes, number)
                     continue
                 assert isinstance(end, Place)
                 reach = stage.reaches[k] if stage.reaches and numbers is body.inputs else 0
@@ -87,8 +81,13 @@ def _access(first: Place, reach: int, nbytes: int, stage: int) -> Iterator[_Acce
         yield _Access(first.offset + min(reach, 0), first.offset + max(reach, 0) + nbytes, stage)
 
 
-def _moves(starts: Sequence[int], arena_bytes: int, accesses: Sequence[_Access]) -> tuple[np.ndarray, int]:
-    """Return by how many bytes each allocation moves, and how many bytes all need then."""
+def _moves(
+    starts: Sequence[int], arena_bytes: int, accesses: Sequence[_Access], needed: np.ndarray | None = None
+) -> tuple[np.ndarray, int]:
+    """Return by how many bytes each allocation moves, and how many bytes all need then.
+
+    `needed` says how many bytes an allocation needs; default all up to the next one.
+    """
     count = len(starts)
     begin, end = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)  # the stages in which it is alive
     joined = np.zeros(count, np.bool_)  # with the allocation before, as an access goes over both
@@ -102,7 +101,10 @@ def _moves(starts: Sequence[int], arena_bytes: int, accesses: Sequence[_Access])
         own = block[first]
         begin[own], end[own] = min(begin[own], stage), max(end[own], stage)
     sizes = np.diff([*starts, arena_bytes])
+    is_ring = np.zeros(count, np.bool_) if needed is None else needed < sizes
+    sizes = sizes if needed is None else -(-needed // ALIGNMENT) * ALIGNMENT
     alike = np.r_[False, (begin[block[1:]] == begin[block[:-1]]) & (end[block[1:]] == end[block[:-1]])]
+    alike[is_ring] = alike[1:][is_ring[:-1]] = False
     joined |= alike  # they keep their distances: further loops may go over them
     first_of = np.flatnonzero(~joined)
     lengths = np.add.reduceat(sizes, first_of)

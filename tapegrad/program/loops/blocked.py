@@ -193,7 +193,8 @@ class _Block:
         return Place(start.base, start.offset + place.offset * _ITEMS)
 
     def _line(self, line: Line) -> Line:
-        return Line(self._place(line.first), line.stride * (_ITEMS if self._has_lanes(line.first) else 1))
+        stride = line.stride * (_ITEMS if self._has_lanes(line.first) else 1)
+        return line._replace(first=self._place(line.first), stride=stride)
 
     def _of_lanes(self, stage: Straight | Loop) -> Straight | Loop:
         """Return a stage for a block."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.program.loops.find import Run
 from tapegrad.program.loops.listing import Listing
-from tapegrad.program.loops.places import Line, Place, Places, nbytes_of, offset_of_row, place_of_row
+from tapegrad.program.loops.places import Line, Move, Place, Places, nbytes_of, offset_of_row, place_of_row
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
@@ -41,6 +41,14 @@ class Loop(NamedTuple):
     outputs: list[Line]
     turns: int
     copies: list[tuple[Place, Place, int]]
+
+    def moved(self, move: Move) -> Loop:
+        """Return the loop with its memory where a function of offsets says."""
+        inputs, outputs = [
+            [line._replace(first=line.first.moved(move)) for line in own] for own in (self.inputs, self.outputs)
+        ]
+        copies = [(source.moved(move), target.moved(move), nbytes) for source, target, nbytes in self.copies]
+        return self._replace(inputs=inputs, outputs=outputs, copies=copies)
 
 
 class _Body:

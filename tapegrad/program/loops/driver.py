@@ -14,7 +14,7 @@ from tapegrad.compiler.assembly import marked
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.body import Loop
-from tapegrad.program.loops.places import ARENA, Ends, Line, Place, Places, ends_of, nbytes_of, with_memory
+from tapegrad.program.loops.places import ARENA, Ends, Line, Move, Place, Places, ends_of, nbytes_of, with_memory
 from tapegrad.program.machine_code import SYMBOL, MachineCode
 from tapegrad.program.native.code import Native
 from tapegrad.program.program import Program
@@ -104,6 +104,11 @@ class Straight(NamedTuple):
     outputs: list[Place]
     code: Native | None = None
     reaches: Sequence[int] = ()
+
+    def moved(self, move: Move) -> Straight:
+        """Return the code with its ends where a function of offsets says."""
+        inputs, outputs = [[place.moved(move) for place in own] for own in (self.inputs, self.outputs)]
+        return self._replace(inputs=inputs, outputs=outputs)
 
 
 class _Text:
@@ -241,6 +246,9 @@ def _loop(text: _Text, number: int, loop: Loop, code: Code) -> None:
 def _at(text: _Text, pointer: str, line: Line, turn: str) -> str:
     if line.stride == 0:
         return pointer
+    if line.rows:
+        turn = text.op(f"add i64 {turn}, {line.phase}") if line.phase else turn
+        turn = text.op(f"and i64 {turn}, {line.rows - 1}")
     return text.op(f"getelementptr i8, ptr {pointer}, i64 {text.op(f'mul i64 {turn}, {line.stride}')}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,11 @@ from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
 ARENA: Final = ("arena", 0)
-_ALIGNMENT: Final = 64
+ALIGNMENT: Final = 64
+
+
+#: Says where what stands at some offsets in the arena stands then.
+Move = Callable[[np.ndarray], np.ndarray]
 
 
 class Place(NamedTuple):
@@ -27,12 +31,22 @@ class Place(NamedTuple):
     base: tuple[str, int]
     offset: int
 
+    def moved(self, move: Move) -> Place:
+        """Return the place; one in the arena is where a function of offsets says."""
+        return Place(ARENA, int(move(np.array([self.offset]))[0])) if self.base == ARENA else self
+
 
 class Line(NamedTuple):
-    """Places in equal steps: that of the first turn, and the bytes from one turn to the next."""
+    """Places in equal steps: that of the first turn, and the bytes from one turn to the next.
+
+    Those of a ring begin anew after `rows` turns, of which `phase` are over in the first turn; `first` is then where
+    the ring begins.
+    """
 
     first: Place
     stride: int
+    rows: int = 0
+    phase: int = 0
 
 
 class Ends(NamedTuple):
@@ -57,10 +71,10 @@ def ends_of_body(inputs: Sequence[Line], outputs: Sequence[Line]) -> Ends:
 
 
 def _side_by_side(kind: str, lines: Sequence[Line]) -> list[Place]:
-    firsts: dict[tuple[tuple[str, int], int], int] = {}
+    firsts: dict[object, int] = {}
     places = []
     for k, line in enumerate(lines):
-        first = firsts.setdefault((line.first.base, line.stride), k)
+        first = firsts.setdefault(line if line.rows else (line.first.base, line.stride), k)
         places.append(Place((kind, first), line.first.offset - lines[first].first.offset))
     return places
 
@@ -128,26 +142,19 @@ class Places:
 
     def allocate(self, nbytes: int) -> Place:
         """Return a new place in the arena."""
-        nbytes = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        nbytes = -(-nbytes // ALIGNMENT) * ALIGNMENT
         place = Place(ARENA, self.arena_bytes)
         self.arena_starts.append(self.arena_bytes)
         self.arena_bytes += nbytes
         return place
 
-    def moved(self, moves: np.ndarray, nbytes: int) -> Places:
-        """Return places in an arena of so many bytes, to which each of the allocations was moved by some bytes."""
+    def mapped(self, move: Move) -> Places:
+        """Return places of which those in the arena are where a function of their offsets says."""
         twin = self.copy()
-        starts = np.asarray(self.arena_starts)
         in_arena = np.flatnonzero(twin._base == twin._number_of(ARENA))
-        twin._offset[in_arena] += moves[np.searchsorted(starts, twin._offset[in_arena], "right") - 1]
-
-        def moved(place: Place) -> Place:
-            at = np.searchsorted(starts, place.offset, "right") - 1
-            return Place(ARENA, place.offset + int(moves[at])) if place.base == ARENA else place
-
-        twin._more = {number: list(map(moved, found)) for number, found in self._more.items()}
-        twin.reserved = {number: moved(place) for number, place in self.reserved.items()}
-        twin.arena_bytes, twin.arena_starts = nbytes, [0]
+        twin._offset[in_arena] = move(twin._offset[in_arena])
+        twin._more = {number: [own.moved(move) for own in found] for number, found in self._more.items()}
+        twin.reserved = {number: place.moved(move) for number, place in self.reserved.items()}
         return twin
 
     def results(self) -> list[tuple[int, Place]]:
