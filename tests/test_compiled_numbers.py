@@ -188,7 +188,7 @@ def test_quotients_by_infinity_and_of_zeros_are_rounded_down(dtype):
 
 def test_what_is_given_up_is_not_tried_again():
     compiled = tg.compile(lambda x: x.sum().item() + 1)
-    with pytest.warns(UserWarning, match="takes another way in nearly every call"):
+    with pytest.warns(UserWarning, match=r"takes another way in nearly every call.*return loss\.item\(\)"):
         found = [compiled(np.full(2, number)) for number in np.arange(20.0)]
     assert found == [2 * number + 1 for number in range(20)]
     assert compiled._dispatch.variants == ()

@@ -63,8 +63,8 @@ def _let_be(compiled: Compiled, places: Sequence[Place], why: str) -> None:
     compiled._dispatch.variants = compiled._marked.dispatch.variants = ()
     keys = ", ".join(sorted({repr(own.key) for own in places if isinstance(own.key, str)}))
     warnings.warn(
-        f"{compiled._name} is not compiled, because {why}{f' ({keys})' if keys else ''}. Let it take and return that, "
-        "or keep it in tensors, and write to these in place",
+        f"{compiled._name} is not compiled, because {why}{f' ({keys})' if keys else ''}. Let it take and return that "
+        "(append to a list what the call returns), or keep it in tensors, and write to these in place",
         UserWarning,
         stacklevel=6,
     )
