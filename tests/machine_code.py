@@ -100,9 +100,9 @@ class Pair(NamedTuple):
     second: object
 
 
-def numbers(count, arguments, result=None, **options):
+def numbers(count, arguments, **options):
     """Return the variant that returns copies of so many numbers."""
-    return Variant(copies([8] * count), arguments, [form()] * count, result=result, **options)
+    return Variant(copies([8] * count), arguments, [form()] * count, **options)
 
 
 ONE = Input(np.ndarray, form())

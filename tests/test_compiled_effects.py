@@ -591,3 +591,20 @@ def test_writes_to_what_shares_memory_with_a_tensor_from_outside():
             compiled()
             expected = 1.5 * (expected - 0.5 * (expected - 1.0))
             np.testing.assert_allclose(w.detach(), expected)
+
+
+def test_functions_that_return_none_return_nothing_else() -> None:
+    """From the second call on, compiled code serves: it gave what was written to."""
+    total = tg.zeros(2)
+
+    def only_writes(x: Any) -> None:
+        total.add_(x)
+        if total[0] > 3.0:
+            total.mul_(0.5)
+
+    compiled = tg.compile(only_writes)
+    assert [compiled(tg.ones(2)) for _ in range(8)] == [None] * 8
+    assert total.tolist() == [2.0, 2.0]
+    for result in (None, ..., (), "done", [None], {"a": None}):
+        call = tg.compile(lambda x, result=result: total.copy_(x) is None or result)
+        assert [call(tg.ones(2)) for _ in range(3)] == [result] * 3

@@ -360,6 +360,40 @@ def test_long_lists_are_compared_by_compiled_code(monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(compiled(TWO), np.asarray(function(TWO)))
 
 
+class Counts:
+    """Its attributes stand in the class at first."""
+
+    number, scale, last = 0, 2.0, None
+
+    def step(self, x: Any) -> Any:
+        self.number += 1
+        self.last = x * self.scale
+        return self.last
+
+
+class CountsInForward(tg.nn.Module):
+    number, scale = 0, 2.0
+
+    def forward(self, x: Any) -> Any:
+        self.number += 1
+        return x * self.scale
+
+
+@pytest.mark.parametrize("kind", [Counts, CountsInForward])
+@pytest.mark.filterwarnings("ignore:step is not compiled")
+def test_attributes_that_objects_get_in_place_of_their_class(kind: Any) -> None:
+    """The first call wrote the number into the object, and later ones left it so; a new scale was not seen."""
+    own = kind()
+    compiled = tg.compile(own.step if kind is Counts else own)
+    for number in range(1, 7):
+        if number == 4:
+            own.scale = 5.0
+        np.testing.assert_allclose(np.asarray(compiled(ONE)), np.asarray(ONE) * (2.0 if number < 4 else 5.0))
+        assert own.number == number
+    del own.scale
+    np.testing.assert_allclose(np.asarray(compiled(ONE)), np.asarray(ONE) * 2.0)
+
+
 def test_lists_that_the_function_does_not_read_may_grow() -> None:
     class Trainer:
         def __init__(self) -> None:

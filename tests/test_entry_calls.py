@@ -201,7 +201,7 @@ def test_no_reference_is_lost_or_kept():
     ]
     things += [guarded.held, float, np.float64, tg.Tensor, missed]
     tree = {"a": [Output(0), Pair(Output(0), [])], "b": (None, t)}
-    trees = entry_of(numbers(1, [[ONE, (3, "word")]], tree, keywords={"more": {"key": 10**12}}))
+    trees = entry_of(numbers(1, [[ONE, (3, "word")]], result=tree, keywords={"more": {"key": 10**12}}))
     things += [trees, t]
     cases = [
         lambda: trees([np.float64(1), (3, "word")], more={"key": 10**12}),

@@ -46,15 +46,15 @@ def test_keys_are_compared_not_their_identity():
 def test_results_in_containers():
     flag = object()
     tree = {"list": [Output(1), None], "pair": Pair(Output(0), (Output(2), flag)), "again": Output(0), 7: {}, "": []}
-    call = entry_of(numbers(3, [ONE, ONE, ONE], tree))
+    call = entry_of(numbers(3, [ONE, ONE, ONE], result=tree))
     for _ in range(3):
         out = call(*map(np.float64, range(3)))
         assert out == {"list": [1, None], "pair": (0, (2, flag)), "again": 0, 7: {}, "": []}
         assert type(out["pair"]) is Pair
         assert out["pair"].second[1] is flag
         out["list"].append(1)
-    assert entry_of(numbers(1, [ONE], 5))(np.float64(1)) == 5
-    assert entry_of(numbers(0, [], [Pair(1, 2)]))() == [(1, 2)]
+    assert entry_of(numbers(1, [ONE], result=5))(np.float64(1)) == 5
+    assert entry_of(numbers(0, [], result=[Pair(1, 2)]))() == [(1, 2)]
 
 
 def test_unknown_containers_are_refused():
@@ -62,7 +62,7 @@ def test_unknown_containers_are_refused():
         with pytest.raises(TypeError, match=f"does not look into a {kind.__name__}"):
             numbers(1, [kind()])
         with pytest.raises(TypeError, match=f"does not look into a {kind.__name__}"):
-            numbers(1, [ONE], kind())
+            numbers(1, [ONE], result=kind())
 
 
 def test_keywords():

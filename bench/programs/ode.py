@@ -17,17 +17,18 @@ def _measured(rng: np.random.Generator, size: int) -> Data:
     return Data((np.array([1.1, 0.4, 0.1, 0.4]), np.array([8.0, 4.0])), (rng.uniform(2, 10, (size, 2)),))
 
 
-def _slope(F: Any, y: Any, p: Any) -> Any:
+def slope(F: Any, y: Any, p: Any) -> Any:
+    """Return how fast the animals become more."""
     return F.stack([p[0] * y[0] - p[1] * y[0] * y[1], p[2] * y[0] * y[1] - p[3] * y[1]], 0)
 
 
 def fit(F: Any, p: Any, y: Any, measured: Any) -> Any:
     loss = 0.0
     for t in range(len(measured)):
-        k1 = _slope(F, y, p)
-        k2 = _slope(F, y + 0.5 * STEP * k1, p)
-        k3 = _slope(F, y + 0.5 * STEP * k2, p)
-        k4 = _slope(F, y + STEP * k3, p)
+        k1 = slope(F, y, p)
+        k2 = slope(F, y + 0.5 * STEP * k1, p)
+        k3 = slope(F, y + 0.5 * STEP * k2, p)
+        k4 = slope(F, y + STEP * k3, p)
         y = y + STEP / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
         loss = loss + ((y - measured[t]) ** 2).sum()
     return loss

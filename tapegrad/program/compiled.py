@@ -284,8 +284,8 @@ class Compiled:
         self._dispatch.variants = self._marked.dispatch.variants = left
         guards = versions[0].program.guards
         why = (
-            "Python looks at a value of its own computation (return it, as in `return loss.item()`, and append or print "
-            "what the call returns)"
+            "Python looks at a value of its own computation (return it, as in `return loss.item()`, and append or "
+            "print what the call returns)"
             if guards
             else "what it finds outside is another one (a number that changes may be an argument)"
         )

@@ -16,7 +16,7 @@ import numpy as np
 
 from tapegrad.func.trees import is_network
 from tapegrad.program.names import attribute, is_name_of_ours, is_ours, words_in
-from tapegrad.program.standing import Place, Standing, elements_checked
+from tapegrad.program.standing import ABSENT, Place, Standing, elements_checked
 from tapegrad.program.watched import PLAIN, Watched
 from tapegrad.tensor import Tensor
 
@@ -48,6 +48,7 @@ class Values:
         self._places: dict[tuple[int, Any], Place] = {}
         self._lists: list[_Elements] = []
         self._slots: list[Place] = []
+        self._hidden: list[Place] = []  # where objects may get an attribute in place of their class's
         self._arrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # small ones, and what they contain
         self._functions: list[types.FunctionType] = []
         self._known: dict[tuple[int, frozenset[str]], Any] = {}
@@ -68,6 +69,7 @@ class Values:
     def unchanged(self) -> list[Callable[[], bool]]:
         """Return what is to be asked in each call."""
         places = [place for place in self._places.values() if place.present() is place.value]
+        places += [place for place in self._hidden if place.stands()]
         found: list[Callable[[], bool]] = [Standing(places)] if places else []
         found += [place.stands for place in self._slots if place.stands()]
         return [*found, *[own.holds for own in self._lists if own.values and own.holds()]]
@@ -78,7 +80,8 @@ class Values:
         That a list is longer is no change: it gets its elements while the function is traced. Nor is what the code only
         stores.
         """
-        places = [place for place in self._places.values() if not isinstance(place.holder, _FIXED)] + self._slots
+        places = [place for place in self._places.values() if not isinstance(place.holder, _FIXED)]
+        places += self._slots + self._hidden
         for watched in self._lists:
             places += watched.changed_elements()
         found = [place for place in places if not place.stands()]
@@ -147,7 +150,8 @@ class Values:
 
     def attributes(self, value: Any, words: frozenset[str]) -> None:
         """Look at the attributes of an object that code names, and at its methods."""
-        own: Any = {} if isinstance(value, type) else attribute(value, "__dict__") or {}
+        own: Any = None if isinstance(value, type) else attribute(value, "__dict__")
+        own = {} if own is None else own  # one that is empty may be filled
         is_module = is_network(own)  # what is read of it is compared anyway
         words = words | {"forward"} if is_module else words | {"__call__"}
         if isinstance(own, dict) and not is_module:
@@ -172,6 +176,8 @@ class Values:
                         self.method(member, value)
                 elif key not in own:
                     self.names(vars(kind), [key], words)
+                    if isinstance(own, dict) and not isinstance(value, type):
+                        self._hidden.append(Place(own, key, ABSENT))
 
 
 class _Elements(Watched):

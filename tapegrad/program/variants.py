@@ -34,6 +34,7 @@ __all__ = ["Dispatch", "Variant"]
 RELEASES_GIL: Final = 1  # other threads may have the GIL while its code runs
 MAY_FAIL: Final = 2  # its code returns what `tapegrad.program.stopping` says
 _ALIGNMENT: Final = 64
+_ALL: Final = object()  # outputs, as the result: None is one of its own
 
 
 class CheckFields(Struct):
@@ -236,7 +237,7 @@ class Variant:
         arguments: Sequence[Any],
         outputs: Sequence[Layout],
         *,
-        result: Any = None,
+        result: Any = _ALL,
         keywords: Mapping[str, Any] | None = None,
         captured: Sequence[tuple[Tensor | GradOf, Layout]] = (),
         guards: Sequence[np.ndarray] = (),
@@ -250,7 +251,7 @@ class Variant:
         stops: Sequence[np.ndarray] | None = None,
     ) -> None:
         keywords = keywords or {}
-        result = tuple(map(Output, range(len(outputs)))) if result is None else result
+        result = tuple(map(Output, range(len(outputs)))) if result is _ALL else result
         pieces = Pieces(sizeof(VariantFields) // WORD)
         read = Arguments(pieces, arguments, keywords, captured)
         builds = build(pieces, result)
