@@ -306,7 +306,10 @@ class _Reader:
             stream = io.BytesIO(self.member(f"{number:d}.npy"))
             if np.lib.format.read_magic(stream) != (1, 0):
                 raise ValueError(f"the array {number} has an unknown version")
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+            try:
+                shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+            except Exception as error:  # of NumPy's parser, a tokenizer's too
+                raise ValueError(f"the array {number} has a header that NumPy cannot read: {error}") from error
             check_dtype(dtype.newbyteorder("="))
             data = stream.read()
             if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != len(data):

@@ -390,6 +390,33 @@ def test_attributes_that_kernels_take_for_granted(function: Any, old: str, new: 
         Program.parse("\n".join(lines))
 
 
+def test_functions_of_operations_that_raise_anything() -> None:
+    text = Program.trace(lambda x: tg.linalg.solve(tg.diag(x) + 1.0, x), X).text()
+    line = next(own for own in text.splitlines() if "= solve(" in own)
+    first = re.search(r"solve\((\S+),", line)
+    assert first is not None
+    constant = next(own for own in text.splitlines() if re.search(r"c\d+ = [\d.]+$", own)).split()[0]
+    with pytest.raises(ValueError, match=f"this is no program: line {text.splitlines().index(line) + 1}, "):
+        Program.parse(text.replace(line, line.replace(f"solve({first[1]},", f"solve({constant},")))
+
+
+def test_a_part_of_no_elements() -> None:
+    """NumPy makes a view beyond a buffer of no bytes."""
+    text = Program.trace(lambda x: tg.as_strided(x, (2, 3), (1, 1)).flip(0), X).text()
+    with pytest.raises(ValueError, match=r"this is no program: line 3, .*strided_part"):
+        Program.parse(text.replace("in0: float64[4]", "in0: float64[0]"))
+
+
+def test_a_header_of_numpy_that_does_not_end() -> None:
+    data, out = saved(tg.tensor(X)), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            raw = old.read(name)
+            new.writestr(name, raw.replace(b"}", b" ", 1) if name.endswith(".npy") else raw)
+    with pytest.raises(RuntimeError, match="the array 0 has a header that NumPy cannot read"):
+        tg.load(out)
+
+
 def test_json_that_is_edited_by_hand() -> None:
     data = saved(Program.trace(lambda x: x @ np.arange(40.0).reshape(4, 10), X))
 

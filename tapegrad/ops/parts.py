@@ -41,6 +41,8 @@ def view_of(x: np.ndarray, part: Part) -> np.ndarray:
     x = np.ascontiguousarray(x).reshape(-1)
     if part.of_real:
         x = x.view(x.real.dtype)
+    if x.size == 0 and 0 not in part.shape:  # NumPy does not look how long a buffer of no bytes is
+        raise ValueError("strides is incompatible with shape of requested array and size of buffer")
     size, start = x.itemsize, 0 if 0 in part.shape else part.offset
     return np.ndarray(part.shape, x.dtype, x, start * size, [step * size for step in part.strides])
 

@@ -39,7 +39,7 @@ def parsed(text: str, arrays: Callable[[Any], np.ndarray] | None = None) -> Prog
     reader = _Reader(text.rstrip().splitlines(), None if arrays is None else lambda number: _row_by_row(arrays(number)))
     try:
         return reader.program()
-    except (ArithmeticError, LookupError, MemoryError, RecursionError, RuntimeError, TypeError, ValueError) as error:
+    except Exception as error:  # what an operation's functions raise of operands that no call gives them
         line = reader.lines[reader.at - 1] if 0 < reader.at <= len(reader.lines) else ""
         what = str(error) or type(error).__name__
         raise ValueError(f"this is no program: line {reader.at}, {line.strip()[:80]!r}: {what}") from error
