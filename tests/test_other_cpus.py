@@ -12,7 +12,7 @@ import pytest
 from tapegrad.compiler import cpu
 
 CPUS = {"AVX2": ("haswell", "+avx2,+fma,+bmi2", 256), "128 bits": ("x86-64-v2", "+sse4.2", 128)}
-SOME = ("exp", "tanh", "pow", "div", "floor", "sum", "logsumexp", "matmul", "cumsum", "where", "conv2d", "gather")
+SOME = ("exp", "pow", "sum", "matmul", "cumsum", "gather")
 BITS = """
 import hashlib
 import numpy as np
