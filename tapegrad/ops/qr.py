@@ -13,7 +13,16 @@ from tapegrad.forward.matrices import have_kernels
 from tapegrad.forward.matrices import qr as by_kernel
 from tapegrad.ops.arithmetic import mul, sub
 from tapegrad.ops.broadcasting import unsqueeze
-from tapegrad.ops.lapack import check_alike, decomposition, identity, lower, matrices, not_matrices, triangle, upper
+from tapegrad.ops.lapack import (
+    check_alike,
+    decomposition,
+    diagonal_mask,
+    lower,
+    matrices,
+    not_matrices,
+    triangle,
+    untouched,
+)
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.routines import routine
@@ -81,11 +90,15 @@ def _rule(ct: Any, Q: Any, R: Any, mode: str) -> Any:
 
 def _of_tall(of_q: Any, of_r: Any, q: Any, r: Any) -> Any:
     """Return the cotangent of a matrix that has at least as many rows as columns."""
-    slopes = upper(xp.matmul(of_r, adjoint(r)) - xp.matmul(adjoint(q), of_q))
-    both = slopes + adjoint(slopes)
-    eye = identity(r.shape[-1], r.dtype)
-    both = both - 0.5 * eye * both  # its diagonal is the real part of that of the slopes
-    return xp.solve_triangular(adjoint(r), of_q + xp.matmul(q, both), upper=False, left=False)
+    n, only_r = r.shape[-1], untouched(of_q)
+    slopes = xp.matmul(of_r, adjoint(r))
+    if not only_r:
+        slopes = slopes - xp.matmul(adjoint(q), of_q)
+    both = xp.where(triangle(n, n, True), slopes, adjoint(slopes))
+    if r.dtype.kind == "c":
+        both = xp.where(diagonal_mask(n), xp.real(both), both)
+    turned = xp.matmul(q, both)
+    return xp.solve_triangular(adjoint(r), turned if only_r else of_q + turned, upper=False, left=False)
 
 
 def _oracle(x: Any, mode: str = "reduced") -> Any:
