@@ -225,3 +225,44 @@ def test_gradients_of_least_squares_of_full_and_low_rank() -> None:
     x = tg.tensor(np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 0.0]), requires_grad=True)
     tg.linalg.lstsq(x, np.ones((3, 1))).solution.sum().backward()
     assert np.isfinite(x.grad.numpy()).all()
+
+
+def test_triangular_systems_as_they_are_called() -> None:
+    """The forward of a plan serves later calls of the same kind, on either side, whatever the strides."""
+    rng = np.random.default_rng(10)
+    a, b = rng.normal(size=(9, 9)) / 9 + 2 * np.eye(9), rng.normal(size=(9, 9))
+    for x in orders(a):
+        for y in orders(b):
+            for upper in (False, True):
+                inverse = np.linalg.inv(np.triu(a) if upper else np.tril(a))
+                for _ in range(3):
+                    close(tg.linalg.solve_triangular(x, y, upper=upper).numpy(), inverse @ b)
+                    close(tg.linalg.solve_triangular(x, y, upper=upper, left=False).numpy(), b @ inverse)
+
+
+def test_results_stand_row_by_row() -> None:
+    """As NumPy's do: programs are traced with these, and replayed with kernels."""
+    a = np.asfortranarray(np.eye(5) * 2 + np.arange(25.0).reshape(5, 5) / 99)
+    found = [
+        matrices.inverse(a), matrices.solution(a, a), matrices.cholesky(a, False), matrices.cholesky(a, True),
+        *matrices.split(matrices.lu(a)[0]), *matrices.qr(a, "reduced"),
+        *[matrices.solution_with_triangle(a, a[:, :5], upper, left, False) for upper in (0, 1) for left in (0, 1)],
+    ]  # fmt: skip
+    for value in found:
+        assert value.flags.c_contiguous
+
+
+def test_replayed_programs_of_solutions_from_the_right() -> None:
+    """What follows is computed for the order in memory that the trace has seen."""
+    rng = np.random.default_rng(11)
+    a, b = rng.normal(size=(7, 7)) / 7 + np.eye(7), rng.normal(size=(4, 7))
+
+    def function(x: Any, y: Any) -> Any:
+        found = tg.linalg.solve_triangular(x, y, upper=True, left=False)
+        return (found * np.arange(7.0)).sin().cumsum(0), tg.linalg.lu(x)[1] * np.arange(7.0)
+
+    compiled = tg.compile(function)
+    for shift in (0.0, 0.5):
+        x, y = tg.tensor(a + shift * np.eye(7)), tg.tensor(b)
+        for own, other in zip(compiled(x, y), function(x, y), strict=True):
+            close(own.numpy(), other.numpy())

@@ -21,6 +21,7 @@ from tapegrad.kernels.pivots import INVERSE, MATRIX, ORDER, pivots_address
 from tapegrad.kernels.reflections import memory_of_reflections, reflections_address
 from tapegrad.kernels.strips import strips_address
 from tapegrad.runtime import state
+from tapegrad.tape.layout import Layout
 
 __all__ = [
     "cholesky",
@@ -160,13 +161,40 @@ def inverse(x: Any) -> Any:
 
 def solution_with_triangle(a: Any, b: Any, upper: bool, left: bool, unit: bool) -> Any:
     """Return the solutions of A X = B, or X A = B, for triangles."""
-    if not left:  # A^T X^T = B^T
-        return solution_with_triangle(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, True, unit).swapaxes(-1, -2)
-    n, columns = b.shape[-2:]
     batch = a.shape[:-2] if a.ndim == b.ndim == 2 else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     (a, of_a), (b, of_b) = _placed(a, batch), _placed(b, batch)
-    words = n, n, *of_a, columns, *of_b, int(upper), int(unit)
-    return _call("triangle", (*batch, n, columns), b.dtype, math.prod(batch), *words)(a, b)
+    return _triangle((*batch, *b.shape[-2:]), b.dtype, of_a, of_b, upper, left, unit)(a, b)
+
+
+def _triangle(
+    shape: Shape,
+    dtype: np.dtype,
+    of_a: tuple[int, int, int],
+    of_b: tuple[int, int, int],
+    upper: bool,
+    left: bool,
+    unit: bool,
+) -> Callable[..., Any]:
+    """Return the function of both operands. Its result stands row by row, as where there is no kernel."""
+    (n, columns), number = shape[-2:], math.prod(shape[:-2])
+    if left:
+        words = n, n, *of_a, columns, *of_b, int(upper), int(unit), 0
+        return _call("triangle", shape, dtype, number, *words)
+    (far, below, beside), (far_of_b, below_of_b, beside_of_b) = of_a, of_b  # A^T X^T = B^T
+    words = columns, columns, far, beside, below, n, far_of_b, beside_of_b, below_of_b, int(not upper), int(unit), 1
+    call = _call("triangle", shape, dtype, number, *words)
+    return lambda a, b: call(a, b, np.empty(n * columns, dtype))
+
+
+def prepared_with_triangle(a: Layout, b: Layout, upper: bool, left: bool, unit: bool) -> Callable[..., Any] | None:
+    """Return `solution_with_triangle` for one matrix of these layouts; None where it has to look at them."""
+    is_one = a.ndim == b.ndim == 2 and a.shape[0].__class__ is int
+    if not is_one or not (have_kernels(a) and have_kernels(b)):
+        return None
+    of_a, of_b = (_distances(own.shape, own.strides, own.dtype.itemsize, ()) for own in (a, b))
+    if of_a is None or of_b is None:
+        return None
+    return _triangle(b.shape, b.dtype, of_a, of_b, upper, left, unit)
 
 
 def cholesky(x: Any, upper: bool) -> Any:
@@ -180,7 +208,7 @@ def cholesky(x: Any, upper: bool) -> Any:
     batch, n = x.shape[:-2], x.shape[-1]
     x, (far, below, beside) = _placed(x, batch)
     distances = (far, below, beside) if upper else (far, beside, below)  # the triangle that is read is above
-    call = _call("cholesky", x.shape, x.dtype, math.prod(batch), n, n, *distances, 0, 0, 0, 0, int(upper), 0)
+    call = _call("cholesky", x.shape, x.dtype, math.prod(batch), n, n, *distances, 0, 0, 0, 0, int(upper), 0, 0)
     return call(x, np.empty(0 if upper else n * n, x.dtype))
 
 

@@ -122,8 +122,8 @@ def _swaps(dtype: str) -> Callable[..., None]:
 # of two kernels; then, of a solution, columns and distances of the right-hand sides, and which triangle it is.
 (
     _, _NUMBER, _N, _M, _FAR, _BELOW, _BESIDE, _STRIPS, _FACTOR, _WIDTH, _FAR_OF_B, _BELOW_OF_B, _BESIDE_OF_B, _UPPER,
-    _IS_UNIT,
-) = range(15)  # fmt: skip
+    _IS_UNIT, _TURNED,
+) = range(16)  # fmt: skip
 
 
 def _lu(dtype: str) -> Callable[[int, int, int], int]:
@@ -214,20 +214,23 @@ def _triangle(dtype: str) -> Callable[[int, int, int], int]:
     size, copy = np.dtype(dtype).itemsize, copies(dtype)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
-        """Take triangles, right-hand sides, and the solutions."""
+        """Take triangles, right-hand sides, and the solutions; before these memory for one if they are transposed."""
         n, columns, strips = get(geometry, _N), get(geometry, _WIDTH), get(geometry, _STRIPS)
-        upper, unit = get(geometry, _UPPER), get(geometry, _IS_UNIT)
+        upper, unit, turned = get(geometry, _UPPER), get(geometry, _IS_UNIT), get(geometry, _TURNED)
         down, along = get(geometry, _BELOW) * size, get(geometry, _BESIDE) * size
         for number in range(get(geometry, _NUMBER)):
             a = get(args, 0) + number * get(geometry, _FAR) * size
             b = get(args, 1) + number * get(geometry, _FAR_OF_B) * size
-            out, step = get(args, 2) + number * n * columns * size, columns * size
-            copy(out, n, columns, b, get(geometry, _BELOW_OF_B), get(geometry, _BESIDE_OF_B))
+            found = get(args, 2) if turned else get(args, 2) + number * n * columns * size
+            step = columns * size
+            copy(found, n, columns, b, get(geometry, _BELOW_OF_B), get(geometry, _BESIDE_OF_B))
             if upper:  # a lower one from the last row on
                 last = n - 1
-                solve(strips, out + last * step, -step, n, columns, a + last * (down + along), -down, -along, unit)
+                solve(strips, found + last * step, -step, n, columns, a + last * (down + along), -down, -along, unit)
             else:
-                solve(strips, out, step, n, columns, a, down, along, unit)
+                solve(strips, found, step, n, columns, a, down, along, unit)
+            if turned:
+                copy(get(args, 3) + number * n * columns * size, columns, n, found, 1, columns)
         return 0
 
     return kernel

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.forward.matrices import have_kernels, solution_with_triangle
+from tapegrad.forward.matrices import have_kernels, prepared_with_triangle, solution_with_triangle
 from tapegrad.ops.lapack import check_alike, decomposition, identity, lower, matrices, triangle
 from tapegrad.ops.lapack import (
     upper as upper_part,
@@ -19,6 +20,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.values import triangular
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 
@@ -37,6 +39,12 @@ def _forward(a: Any, b: Any, upper: bool, left: bool, unitriangular: bool) -> An
     for place, (one, other) in enumerate(zip(as_list(a, batch), as_list(b, batch), strict=True)):
         flat[place] = _solve_one(one, other, upper, left, unitriangular)
     return out
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
+    a, b = layouts
+    made = prepared_with_triangle(a, b, attrs["upper"], attrs["left"], attrs["unitriangular"])
+    return made or functools.partial(_forward, **attrs)
 
 
 _SMALL: Final = 16  # rows up to which calls take longer than what LAPACK does in vain with a triangle
@@ -99,6 +107,7 @@ def _oracle(a: Any, b: Any, upper: bool, left: bool = True, unitriangular: bool 
     "solve_triangular",
     operands=("a", "b"),
     forward=_forward,
+    prepare_forward=_prepare,
     vjp=_rule,
     attrs=("upper", "left", "unitriangular"),
     node_name="LinalgSolveTriangularBackward0",
