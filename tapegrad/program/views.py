@@ -80,6 +80,8 @@ class Views(Scripts):
 
     def renew(self, tensor: Tensor) -> None:
         """Let a stale view, of what was written to since it was made, have its present value and history."""
+        if not self.has_writes:
+            return
         view = self.view_of(tensor)
         if view is None or raw_data(view.root) is view.data:
             return
