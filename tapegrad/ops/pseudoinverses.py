@@ -17,7 +17,7 @@ from tapegrad.ops.matrices import square_matrices
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.reductions import sum
-from tapegrad.ops.routines import routine
+from tapegrad.ops.routines import routine, singular
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
@@ -47,7 +47,7 @@ def _pinv_forward(x: Any, rtol: float, atol: float, hermitian: bool) -> Any:
         s, u = np.linalg.eigh(x)
         v, sizes = u, np.abs(s)
     else:
-        u, s, vh = np.linalg.svd(x, full_matrices=False)
+        u, s, vh = singular(x, False)
         v, sizes = vh.conj().swapaxes(-1, -2), s
     inverses = _inverses(s, sizes, rtol, atol)
     return (v * inverses[..., None, :]) @ u.conj().swapaxes(-1, -2)
@@ -173,7 +173,7 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Tensor:
 def _lstsq_forward(a: Any, b: Any, rtol: float, values: bool) -> Any:
     if not values and a.ndim == b.ndim == 2 and a.size and b.size:
         return _by_qr(a, b, rtol)
-    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    u, s, vh = singular(a, False)
     inverses = _inverses(s, s, rtol, 0.0)
     rank = np.count_nonzero(inverses, axis=-1)
     inside = inverses[..., None] * (u.conj().swapaxes(-1, -2) @ b)

@@ -63,6 +63,30 @@ def computed(name: str, x: Any, otherwise: Callable[[], Any]) -> Any:
     return otherwise() if np.count_nonzero(first != first) else found
 
 
+def singular(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
+    """Return singular values between their vectors, as `numpy.linalg.svd` does, which copies larger matrices twice.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If LAPACK does not converge.
+    """
+    if x.ndim == 2 and min(x.shape) >= _LARGE and x.dtype.char in "dD":
+        u, s, vh, info = routine("gesdd", x.dtype)(x, 1, full_matrices, _workspace(*x.shape, x.dtype, full_matrices))
+        if info:
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return u, s, vh
+    name = "svd_f" if full_matrices else "svd_s"
+    return computed(name, x, lambda: tuple(np.linalg.svd(x, full_matrices=full_matrices)))  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=256)
+def _workspace(m: int, n: int, dtype: np.dtype, full_matrices: bool) -> int:
+    """Return how many elements of memory LAPACK wants."""
+    wanted, _ = routine("gesdd_lwork", dtype)(m, n, 1, full_matrices)
+    return int(wanted.real)
+
+
 def solved(a: Any, b: Any) -> Any:
     """Return the solutions of A X = B, as `numpy.linalg.solve` does for matrices.
 

@@ -7,8 +7,7 @@ Z.-Q. Wan and S.-X. Zhang, "Automatic Differentiation for Complex Valued SVD" (2
 
 from __future__ import annotations
 
-import functools
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from tapegrad.ops.lapack import (
     untouched,
 )
 from tapegrad.ops.permutations import adjoint
-from tapegrad.ops.routines import computed, routine
+from tapegrad.ops.routines import singular
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
@@ -39,27 +38,6 @@ class LinalgSVD(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
-
-
-def _forward(x: Any, full_matrices: bool) -> Any:
-    if x.ndim == 2 and min(x.shape) >= _LARGE and x.dtype.char in "dD":  # NumPy's function copies everything twice
-        *found, info = routine("gesdd", x.dtype)(x, 1, full_matrices, _workspace(*x.shape, x.dtype, full_matrices))
-        if info:
-            raise np.linalg.LinAlgError("SVD did not converge")
-        return tuple(found)
-    return computed(
-        "svd_f" if full_matrices else "svd_s", x, lambda: tuple(np.linalg.svd(x, full_matrices=full_matrices))
-    )
-
-
-_LARGE: Final = 24  # rows and columns
-
-
-@functools.lru_cache(maxsize=256)
-def _workspace(m: int, n: int, dtype: np.dtype, full_matrices: bool) -> int:
-    """Return how many elements of memory LAPACK wants."""
-    wanted, _ = routine("gesdd_lwork", dtype)(m, n, 1, full_matrices)
-    return int(wanted.real)
 
 
 def _quotient(x: Any, y: Any, left_out: Any = False) -> Any:
@@ -141,7 +119,7 @@ def _as_numpy(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermi
     "svd",
     ("linalg.svd",),
     {"adapter": _as_numpy},
-    forward=not_converged("linalg.svd", _forward),
+    forward=not_converged("linalg.svd", singular),
     vjp=_rule,
     attrs=("full_matrices",),
     results=("U", "S", "Vh"),
