@@ -24,7 +24,7 @@ _CACHED: Final = 1 << 14  # elements of matrices that stay in the cache: half of
 _TILES: Final = 1 << 13  # and their multiplications
 _CONSTANT: Final = 1 << 20  # bytes of a constant that is a part of machine code
 _COMPARED: Final = 1 << 12  # pairs of an index and a place that a part of fused code compares
-_SHARE: Final = 1000  # of a program's operations
+_SHARE: Final = 1000  # other operations for each comparison, beside which these take no time
 _STILL: Final = frozenset(("reshape", "expand"))  # movements that change nothing if the shape is the same
 
 
