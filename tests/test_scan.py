@@ -13,6 +13,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import func
 from tapegrad.program import Program
+from tapegrad.program.replay import Replay
 from tests.tiers import mostly_full
 from tests.torch_programs import torch
 
@@ -505,3 +506,17 @@ def test_loops_of_no_turns_that_begin_with_a_number() -> None:
         for own in (tg.func.grad(function), tg.compile(tg.func.grad(function))):
             assert float(own(tg.tensor(1.5))) == 0.0
         assert float(tg.compile(function)(1.5)) == float(function(1.5)) == 1.0
+
+
+def test_replay_of_arrays_with_other_strides() -> None:
+    """The first turn of a loop back may take a number that is stretched: forwards were found for strides of 0."""
+    rng = np.random.default_rng(0)
+    matrix, whole = rng.standard_normal((3, 3)), rng.standard_normal((3, 3))
+    program = Program.trace(lambda a, b: ((a @ b).mean(0), a.T @ b), matrix, whole)
+    number = np.broadcast_to(np.array(0.1), (3, 3))
+    for first in (number, whole.T, whole):
+        for _ in range(3):  # forwards are prepared when they are met again
+            run = Replay(program)
+            for a, b in ((matrix, first), (matrix, whole), (matrix.T, number), (whole, matrix.T)):
+                for found, wanted in zip(run(a, b), ((a @ b).mean(0), a.T @ b), strict=True):
+                    np.testing.assert_allclose(found, wanted, rtol=1e-12)

@@ -82,7 +82,7 @@ class Replay:
         """Return the outputs, followed by the values of guards: arrays of their own."""
         values = self._values.copy()
         for number, array in zip(self.program.inputs, arrays, strict=True):
-            values[number] = np.asarray(array)
+            values[number] = np.asarray(array, order="C")  # as the layouts say, in the first call and in all later ones
         with self._lock:
             if len(self._steps) < len(self.program.entries):
                 self._steps = self._found(values.copy())
