@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.elementwise import elementwise_step
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.elementwise import UNARY_SAMPLES, binary, unary
 from tapegrad.ops.table.gateway import as_operand
@@ -62,12 +61,6 @@ class Frexp(NamedTuple):
     exponent: Tensor
 
 
-def _power_of_two(x: Any, mantissa: Any) -> Any:
-    """Return the quotient, which is exact; 1 of zeros, of infinities and of nan."""
-    found = mantissa / x
-    return xp.where(found == found, found, 1.0)
-
-
 def _whole(x: Any) -> Any:
     exponents = np.where((x == 0) | ~np.isfinite(x), 0, np.floor(np.log2(np.where(x == 0, 1, abs(x)))) + 1)
     return np.where(exponents == 0, x, x / np.exp2(exponents)).astype(x.dtype)
@@ -77,8 +70,7 @@ def _whole(x: Any) -> Any:
 @operation(
     "frexp",
     forward=np.frexp,
-    vjp=(lambda ct, x, out: ct * _power_of_two(x, out),),
-    step=elementwise_step,
+    vjp=(lambda ct, exponent: ct * xp.exp2(-exponent),),
     family="results",
     results=("mantissa", "exponent"),
     result_type=return_type(Frexp, "frexp"),

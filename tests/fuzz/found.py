@@ -313,6 +313,16 @@ FOUND: dict[str, list[str]] = {
         "v2 = v1 / m.tensor([[0.0], [1.0]])",
         "v3 = F.embedding(m.tensor([[1, 1], [1, 0]], dtype=m.int64), v2, scale_grad_by_freq=True)",
     ],
+    "mantissas of zeros had second gradients": [
+        "v0 = m.zeros(2, 3, dtype=m.float64, requires_grad=True)",
+        "v1 = m.frexp(v0)[0].clone()",
+    ],
+    "mantissas saved what they are of": [
+        "v0 = m.tensor(data(602, (2, 3), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = m.multiply(v0, 0.25)",
+        "v2 = m.frexp(v1)[0].clone()",
+        "v1.logit_()",
+    ],
 }
 
 #: Programs that differ for a reason that semantics.md or kinks.md of docs/understand gives, which is recognised.
