@@ -212,11 +212,20 @@ def _slogdet_forward(x: Any) -> tuple[Any, Any]:
     return x.dtype.type(sign) * np.multiply.reduce(np.sign(diagonal)), np.add.reduce(np.log(sizes))
 
 
+def _inverse_adjoints(x: Any) -> Any:
+    """Return adjoints of inverses; of singular matrices infinities, with the signs of cofactors."""
+    try:
+        return adjoint(xp.inv(x))
+    except np.linalg.LinAlgError:
+        determinants = xp.det(x)
+        return xp.cofactors(x, determinants) / xp.conj(xp.reshape(determinants, (*x.shape[:-2], 1, 1)))
+
+
 def _slogdet_rule(ct: Any, x: Any, sign: Any) -> tuple[Any]:
     of_sign, of_log = ct
     if x.dtype.kind == "c":
         of_log = of_log - 1j * xp.imag(xp.conj(of_sign) * sign)
-    return (xp.reshape(of_log, (*of_log.shape, 1, 1)) * adjoint(xp.inv(x)),)
+    return (xp.reshape(of_log, (*of_log.shape, 1, 1)) * _inverse_adjoints(x),)
 
 
 def _slogdet_oracle(x: Any) -> Any:
@@ -257,12 +266,10 @@ def slogdet(A: Any) -> Bound:
     ------
     RuntimeError
         If `A` is not square matrices of numbers with a fraction.
-    LinAlgError
-        In the derivative, if a matrix is singular.
 
     Notes
     -----
-    Derivative, by the logarithm: :math:`\bar A = \bar y A^{-H}` (Giles 2008, 2.2.5).
+    Derivative, by the logarithm: :math:`\bar A = \bar y A^{-H}` (Giles 2008, 2.2.5), infinite for singular matrices.
 
     Examples
     --------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.errors import LinAlgError
+from tapegrad.ops.arithmetic import where
 from tapegrad.ops.matrices import inv, solve, square_matrices
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import movedim
@@ -80,16 +81,18 @@ def _zeros_of_factors(x: Any) -> Any:
     return np.array([getrf(own)[2] if own.size else 0 for own in as_list(x)], np.int32).reshape(x.shape[:-2])
 
 
-def _with_info(call: str, function: Any, a: Tensor, check_errors: bool, shape: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Return the result of a function of matrices, nan if it raises an error, and which matrices are singular."""
-    if a.is_traced and not check_errors and bool((xp.lu_factor_ex(a.detach()).info != 0).any()):
-        return from_array(np.full(shape, np.nan, a.dtype)), from_array(_zeros_of_factors(np.asarray(a._data)))
-    try:
-        return function(), from_array(np.zeros(a.shape[:-2], np.int32))
-    except LinAlgError:
-        if check_errors:
-            raise
-        return from_array(np.full(shape, np.nan, a.dtype)), from_array(_zeros_of_factors(a.detach().numpy()))
+def _with_info(function: Callable[[Any], Any], a: Tensor, check_errors: bool) -> tuple[Tensor, Tensor]:
+    """Return the result of a function of matrices, nan for those that are singular, and which these are."""
+    if check_errors or not (a.is_traced and bool((xp.lu_factor_ex(a.detach()).info != 0).any())):
+        try:
+            return function(a), from_array(np.zeros(a.shape[:-2], np.int32))
+        except LinAlgError:
+            if check_errors:
+                raise
+    info = _zeros_of_factors(np.asarray(a.detach()._data))
+    others = function(where((info != 0)[..., None, None], np.eye(a.shape[-1], dtype=a.dtype), a))
+    singular = (info != 0)[(..., *[None] * (others.ndim - info.ndim))]
+    return where(singular, np.nan, others), from_array(info)
 
 
 @public(namespaces=(LINALG,))
@@ -119,7 +122,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> InvEx:
     1
     """
     x = square_matrices("linalg.inv_ex", "A", A, 1)
-    return _inv_ex(*_with_info("inv_ex", lambda: inv(x), x, check_errors, x.shape))
+    return _inv_ex(*_with_info(inv, x, check_errors))
 
 
 @public(namespaces=(LINALG,))
@@ -150,7 +153,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
     tensor([1., 1.])
     """
     a, b = square_matrices("linalg.solve_ex", "A", A, 1), as_operand(B, "linalg.solve_ex", "B", 2)
-    return _solve_ex(*_with_info("solve_ex", lambda: solve(a, b, left=left), a, check_errors, b.shape))
+    return _solve_ex(*_with_info(lambda own: solve(own, b, left=left), a, check_errors))
 
 
 # Tensors -----------------------------------------------------------------------------------------------------------

@@ -56,9 +56,11 @@ _parts = return_type(LU, "linalg_lu")
 def _forward(x: Any, pivot: bool, check_errors: bool) -> Any:
     factors, pivots, info = by_kernel(x) if pivot and have_kernels(x) else _one_by_one(x, pivot)
     if check_errors and info.any():
+        place = int(np.flatnonzero(info)[0])
+        zero, which = info.reshape(-1)[place], f"(Batch element {place}): " if info.ndim else ""
         raise LinAlgError(
-            f"torch.linalg.lu_factor_ex: U[{info.max()},{info.max()}] is zero and using it on lu_solve would result in "
-            "a division by zero"
+            f"torch.linalg.lu_factor_ex: {which}U[{zero},{zero}] is zero and using it on lu_solve would result in a "
+            "division by zero"
         )
     return factors, pivots, info
 
