@@ -212,6 +212,7 @@ def test_determinants_of_singular_matrices() -> None:
     np.testing.assert_allclose(second.detach(), [[0, 0, 0], [0, 1, -1], [0, -1, 1]], atol=1e-12)
     with pytest.raises(RuntimeError, match="third derivative of the determinant of a singular matrix"):
         second[1, 1].backward()
+    assert np.isnan(tg.logdet(-np.eye(1)).item())
 
 
 # Least squares -----------------------------------------------------------------------------------------------------
