@@ -5,8 +5,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.program import Program
-from tapegrad.program.loops.arena import _Access, _first_fit, _moves
-from tapegrad.program.loops.rings import _ring, _Use
+from tapegrad.program.loops.arena import _first_fit, _moves
+from tapegrad.program.loops.rings import Use, _ring
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -32,7 +32,7 @@ def test_blocks_that_are_alive_together_do_not_overlap(seed):
 
 def test_what_one_access_goes_over_keeps_its_distances():
     starts = [0, 64, 128, 192]
-    accesses = [_Access(0, 64, 0), _Access(0, 64, 1), _Access(64, 200, 2), _Access(192, 200, 5)]
+    accesses = [Use(0, 0, 64), Use(1, 0, 64), Use(2, 64, 136), Use(5, 192, 8)]
     moves, nbytes = _moves(starts, 256, accesses)
     assert len(set(moves[1:].tolist())) == 1  # 64 to 200 is one block
     assert nbytes == 192  # the first stage's is free by then
@@ -133,22 +133,22 @@ def test_turns_that_are_read_later_stand_in_a_stack():
         np.testing.assert_allclose(found, expected.numpy(), rtol=1e-12)
 
 
-RESULT = _Use(3, 128, 64, 64, 100, is_result=True)  # of a loop with two earlier turns
+RESULT = Use(3, 128, 64, 64, 100, is_result=True)  # of a loop with two earlier turns
 
 
 @pytest.mark.parametrize(
     ("uses", "ring"),
     [
-        ([_Use(3, 64, 64, 64, 100)], (64, 4)),  # the turn before
-        ([_Use(2, 0, 128)], None),  # an access to two rows
-        ([_Use(2, 0, 64), _Use(3, 64, 64, is_start=True)], (64, 4)),  # the earlier turns are written
-        ([_Use(3, 128, 64, is_start=True)], None),
-        ([_Use(5, 64 * 98, 64)], (64, 4)),  # the fourth turn from the end
-        ([_Use(5, 64 * 97, 64)], (64, 8)),
-        ([_Use(5, 64 * 30, 64)], None),  # a turn in the middle: hardly anything is saved
-        ([_Use(5, 0, 64, 64, 100)], None),  # another loop goes over it
-        ([_Use(3, 0, 64, 128, 100)], None),
-        ([_Use(3, 0, 64, 0, 100)], None),  # the first in all turns
+        ([Use(3, 64, 64, 64, 100)], (64, 4)),  # the turn before
+        ([Use(2, 0, 128)], None),  # an access to two rows
+        ([Use(2, 0, 64), Use(3, 64, 64, is_start=True)], (64, 4)),  # the earlier turns are written
+        ([Use(3, 128, 64, is_start=True)], None),
+        ([Use(5, 64 * 98, 64)], (64, 4)),  # the fourth turn from the end
+        ([Use(5, 64 * 97, 64)], (64, 8)),
+        ([Use(5, 64 * 30, 64)], None),  # a turn in the middle: hardly anything is saved
+        ([Use(5, 0, 64, 64, 100)], None),  # another loop goes over it
+        ([Use(3, 0, 64, 128, 100)], None),
+        ([Use(3, 0, 64, 0, 100)], None),  # the first in all turns
     ],
 )
 def test_rings(uses, ring):

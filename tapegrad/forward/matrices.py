@@ -72,6 +72,12 @@ def _placed(x: Any, batch: Shape) -> tuple[Any, tuple[int, int, int]]:
     return x, found
 
 
+def _both(a: Any, b: Any) -> tuple[Shape, Any, Any]:
+    """Return the lengths of the batch that two operands make, and each operand as `_placed` has it."""
+    batch = a.shape[:-2] if a.ndim == b.ndim == 2 else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return batch, _placed(a, batch), _placed(b, batch)
+
+
 @functools.lru_cache(maxsize=1024)
 def _call(name: str, shape: Shape, dtype: np.dtype, number: int, *words: int) -> Callable[..., Any]:
     """Return the function that computes a result of this shape from its operands and memory."""
@@ -139,8 +145,7 @@ def solution(a: Any, b: Any) -> Any:
         If a matrix is singular.
     """
     n, columns = b.shape[-2:]
-    batch = a.shape[:-2] if a.ndim == b.ndim == 2 else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    (a, of_a), (b, of_b) = _placed(a, batch), _placed(b, batch)
+    batch, (a, of_a), (b, of_b) = _both(a, b)
     call = _call("solution", (*batch, n, columns), b.dtype, math.prod(batch), n, n, *of_a, columns, *of_b)
     return call(a, b, np.empty(n * n, b.dtype), np.empty(n, np.int32))
 
@@ -161,8 +166,7 @@ def inverse(x: Any) -> Any:
 
 def solution_with_triangle(a: Any, b: Any, upper: bool, left: bool, unit: bool) -> Any:
     """Return the solutions of A X = B, or X A = B, for triangles."""
-    batch = a.shape[:-2] if a.ndim == b.ndim == 2 else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    (a, of_a), (b, of_b) = _placed(a, batch), _placed(b, batch)
+    batch, (a, of_a), (b, of_b) = _both(a, b)
     return _triangle((*batch, *b.shape[-2:]), b.dtype, of_a, of_b, upper, left, unit)(a, b)
 
 

@@ -7,16 +7,15 @@ is alive at the same time: first fit over lifetimes.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.driver import Straight
-from tapegrad.program.loops.places import ALIGNMENT, ARENA, Line, Place, Places, nbytes_of
-from tapegrad.program.loops.rings import ringed
-from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.program.loops.places import ALIGNMENT, Places
+from tapegrad.program.loops.rings import Use, ringed, uses_of_arena
 
 __all__ = ["planned"]
 
@@ -24,22 +23,14 @@ _MOST_BLOCKS: Final = 10_000  # which takes a second
 Stage = Straight | Loop
 
 
-class _Access(NamedTuple):
-    """Bytes of the arena that a stage reads or writes: those from `start` on, before `stop`."""
-
-    start: int
-    stop: int
-    stage: int
-
-
 def planned(stages: Sequence[Stage], places: Places) -> tuple[list[Stage], Places]:
     """Return stages and places with an arena in which memory serves again when what it has is not read any more."""
     stages, places, sizes = ringed(stages, places)
-    accesses = [own for own in _accesses(stages, places) if own.start < own.stop]
+    uses = [own for own in uses_of_arena(stages, places) if own.start < own.stop]
     starts = places.arena_starts
-    if not accesses or len(starts) > _MOST_BLOCKS:
+    if not uses or len(starts) > _MOST_BLOCKS:
         return stages, places
-    moves, nbytes = _moves(starts, places.arena_bytes, accesses, sizes)
+    moves, nbytes = _moves(starts, places.arena_bytes, uses, sizes)
     if nbytes >= places.arena_bytes:
         return stages, places
 
@@ -52,37 +43,8 @@ def planned(stages: Sequence[Stage], places: Places) -> tuple[list[Stage], Place
     return [own.moved(moved) for own in stages], places
 
 
-def _accesses(stages: Sequence[Stage], places: Places) -> Iterator[_Access]:
-    """Yield what stages read and write, and what is copied to the results at the end."""
-    for number, stage in enumerate(stages):
-        body = stage.body
-        for numbers, ends in ((body.inputs, stage.inputs), (body.outputs, stage.outputs)):
-            for k, (own, end) in enumerate(zip(numbers, ends, strict=True)):
-                nbytes = nbytes_of(body, own)
-                if isinstance(stage, Loop):
-                    assert isinstance(end, Line)
-                    yield from _access(end.first, ((end.rows or stage.turns) - 1) * end.stride, nbytes, number)
-                    continue
-                assert isinstance(end, Place)
-                reach = stage.reaches[k] if stage.reaches and numbers is body.inputs else 0
-                yield from _access(end, reach, nbytes, number)
-        for source, target, nbytes in stage.copies if isinstance(stage, Loop) else ():
-            yield from _access(source, 0, nbytes, number)
-            yield from _access(target, 0, nbytes, number)
-    for value, end in places.results():
-        found = places.of(value)
-        if end not in found:
-            yield from _access(found[0], 0, nbytes_of(places.program, value), len(stages))
-
-
-def _access(first: Place, reach: int, nbytes: int, stage: int) -> Iterator[_Access]:
-    """Yield the access to values from a place on: the last one begins `reach` bytes behind the first one."""
-    if first.base == ARENA:
-        yield _Access(first.offset + min(reach, 0), first.offset + max(reach, 0) + nbytes, stage)
-
-
 def _moves(
-    starts: Sequence[int], arena_bytes: int, accesses: Sequence[_Access], needed: np.ndarray | None = None
+    starts: Sequence[int], arena_bytes: int, uses: Sequence[Use], needed: np.ndarray | None = None
 ) -> tuple[np.ndarray, int]:
     """Return by how many bytes each allocation moves, and how many bytes all need then.
 
@@ -92,10 +54,10 @@ def _moves(
     begin, end = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)  # the stages in which it is alive
     joined = np.zeros(count, np.bool_)  # with the allocation before, as an access goes over both
     spans = []
-    for start, stop, stage in accesses:
-        first, last = bisect.bisect_right(starts, start) - 1, bisect.bisect_left(starts, stop) - 1
+    for use in uses:
+        first, last = bisect.bisect_right(starts, use.start) - 1, bisect.bisect_left(starts, use.stop) - 1
         joined[first + 1 : last + 1] = True
-        spans.append((first, stage))
+        spans.append((first, use.stage))
     block = np.cumsum(~joined) - 1
     for first, stage in spans:
         own = block[first]

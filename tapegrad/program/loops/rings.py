@@ -17,13 +17,13 @@ from tapegrad.program.loops.driver import Straight
 from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["ringed"]
+__all__ = ["Use", "ringed", "uses_of_arena"]
 
 _ROW: Final = 64  # bytes of a row, from which on a ring is worth the instructions that find it
 _SAVED: Final = 1 << 12  # bytes that a ring has to save
 
 
-class _Use(NamedTuple):
+class Use(NamedTuple):
     """What a stage does with memory of one allocation: with `nbytes` from an offset on, further on in each turn.
 
     Attributes
@@ -44,20 +44,28 @@ class _Use(NamedTuple):
     is_start: bool = False
     is_result: bool = False
 
+    @property
+    def start(self) -> int:
+        """Where the first byte stands that is used in any turn."""
+        return self.offset + min((self.turns - 1) * self.stride, 0)
+
+    @property
+    def stop(self) -> int:
+        """Where the last one ends."""
+        return self.offset + max((self.turns - 1) * self.stride, 0) + self.nbytes
+
 
 def ringed(stages: Sequence[Straight | Loop], places: Places) -> tuple[list[Straight | Loop], Places, np.ndarray]:
     """Return stages and places with rings in the place of stacks, and how many bytes each allocation needs."""
     starts = places.arena_starts
     sizes = np.diff([*starts, places.arena_bytes])
-    uses: dict[int, list[_Use]] = {}
+    uses: dict[int, list[Use]] = {}
     crossed = {_allocation(starts, place.offset) for place in places.reserved.values() if place.base == ARENA}
-    for base, own in _uses(stages, places):
-        if base == ARENA:
-            ends = own.offset, own.offset + (own.turns - 1) * own.stride
-            first, last = _allocation(starts, min(ends)), _allocation(starts, max(ends) + own.nbytes - 1)
-            uses.setdefault(first, []).append(own._replace(offset=own.offset - starts[first]))
-            if first != last or own.stride < 0:
-                crossed.update(range(first, last + 1))
+    for own in uses_of_arena(stages, places):
+        first, last = _allocation(starts, own.start), _allocation(starts, own.stop - 1)
+        uses.setdefault(first, []).append(own._replace(offset=own.offset - starts[first]))
+        if first != last or own.stride < 0:
+            crossed.update(range(first, last + 1))
     rings = {at: ring for at, own in uses.items() if at not in crossed and (ring := _ring(own))}
     if not rings:
         return list(stages), places, sizes
@@ -93,7 +101,12 @@ def _allocation(starts: Sequence[int], offset: int) -> int:
     return bisect.bisect_right(starts, offset) - 1
 
 
-def _uses(stages: Sequence[Straight | Loop], places: Places) -> Iterator[tuple[tuple[str, int], _Use]]:
+def uses_of_arena(stages: Sequence[Straight | Loop], places: Places) -> Iterator[Use]:
+    """Yield what stages do with the arena, and what the program's results do, which are copied at the end."""
+    return (use for base, use in _uses(stages, places) if base == ARENA)
+
+
+def _uses(stages: Sequence[Straight | Loop], places: Places) -> Iterator[tuple[tuple[str, int], Use]]:
     """Yield what stages do with memory, and the program's results, which are copied at the end."""
     for stage, own in enumerate(stages):
         yield from _uses_of_loop(stage, own) if isinstance(own, Loop) else _uses_of_straight(stage, own)
@@ -101,28 +114,28 @@ def _uses(stages: Sequence[Straight | Loop], places: Places) -> Iterator[tuple[t
         found = places.of(value)
         if target not in found:
             source = found[0]
-            yield source.base, _Use(len(stages), source.offset, nbytes_of(places.program, value))
+            yield source.base, Use(len(stages), source.offset, nbytes_of(places.program, value))
 
 
-def _uses_of_loop(stage: int, own: Loop) -> Iterator[tuple[tuple[str, int], _Use]]:
+def _uses_of_loop(stage: int, own: Loop) -> Iterator[tuple[tuple[str, int], Use]]:
     for numbers, lines in ((own.body.inputs, own.inputs), (own.body.outputs, own.outputs)):
         for number, line in zip(numbers, lines, strict=True):
-            use = _Use(stage, line.first.offset, nbytes_of(own.body, number), line.stride, own.turns)
+            use = Use(stage, line.first.offset, nbytes_of(own.body, number), line.stride, line.rows or own.turns)
             yield line.first.base, use._replace(is_result=lines is own.outputs)
     for source, target, nbytes in own.copies:
-        yield source.base, _Use(stage, source.offset, nbytes)
-        yield target.base, _Use(stage, target.offset, nbytes, is_start=True)
+        yield source.base, Use(stage, source.offset, nbytes)
+        yield target.base, Use(stage, target.offset, nbytes, is_start=True)
 
 
-def _uses_of_straight(stage: int, own: Straight) -> Iterator[tuple[tuple[str, int], _Use]]:
+def _uses_of_straight(stage: int, own: Straight) -> Iterator[tuple[tuple[str, int], Use]]:
     reaches = own.reaches or [0] * len(own.inputs)
     for number, place, reach in zip(own.body.inputs, own.inputs, reaches, strict=True):
-        yield place.base, _Use(stage, place.offset + min(reach, 0), nbytes_of(own.body, number) + abs(reach))
+        yield place.base, Use(stage, place.offset + min(reach, 0), nbytes_of(own.body, number) + abs(reach))
     for number, place in zip(own.body.outputs, own.outputs, strict=True):
-        yield place.base, _Use(stage, place.offset, nbytes_of(own.body, number))
+        yield place.base, Use(stage, place.offset, nbytes_of(own.body, number))
 
 
-def _ring(uses: Sequence[_Use]) -> tuple[int, int] | None:
+def _ring(uses: Sequence[Use]) -> tuple[int, int] | None:
     """Return the bytes of a row and how many rows a ring needs, a power of 2; None if it has to be a stack."""
     results = [own for own in uses if own.is_result]
     if len(results) != 1:
