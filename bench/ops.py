@@ -30,11 +30,10 @@ smallest operands are those of the sample, numbers where it has no dimensions; t
 largest operand has about 100 and 10,000 elements, where the operation takes that. Results are compared before anything
 is timed.
 
-What is below 1: with 10,000 elements eigenvalues and eigenvectors (0.81 to 0.90) and singular values and vectors (0.88
-and 0.98), whose time is LAPACK's: OpenBLAS here, MKL in PyTorch, whose forward of symmetric matrices takes three
-quarters of that of OpenBLAS. LU, Cholesky and QR factors, solutions, inverses and determinants of up to 256 rows are
-kernels of ours. Unpooling of 10,000 elements in three dimensions, `cdist` and the CTC loss of 100 take as long as in
-PyTorch (0.95 to 0.99).
+What is below 1: with 10,000 elements eigenvalues of matrices that are not symmetric (0.90), whose time is LAPACK's:
+OpenBLAS here, MKL in PyTorch. Factors, solutions, inverses, determinants, eigenvalues of symmetric matrices and
+singular values of up to 256 rows are kernels of ours. Unpooling of 10,000 elements in three dimensions, `cdist` and the
+CTC loss of 100 take as long as in PyTorch (0.95 to 0.99).
 
 ```sh
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m bench --ops --report docs/benchmarks

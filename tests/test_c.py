@@ -168,6 +168,16 @@ void {name}(void *a, void *b, void *c, void *d, void *e, void *f, void *g, void 
 """
 
 
+def test_kernels_are_parts_of_the_code(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(9, 9))
+    program = Program.trace(lambda x: tuple(tg.linalg.eigh(x)), x)
+    function = library(program, tmp_path)
+    status, (values, vectors) = outcome(function, program, x)
+    expected = np.tril(x) + np.tril(x, -1).T
+    assert status == 0
+    np.testing.assert_allclose(vectors * values @ vectors.T, expected, atol=1e-13)
+
+
 def test_lapack_is_linked_by_its_own_names(tmp_path: Path) -> None:
     a = np.eye(12) * 3.0 + np.ones((12, 12))
     program = Program.trace(lambda a, b: tg.linalg.inv(a) @ b, a, np.ones(12))

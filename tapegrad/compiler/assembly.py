@@ -10,9 +10,20 @@ from tapegrad.compiler import cpu
 from tapegrad.compiler.intrinsics import VECTORISABLE
 from tapegrad.compiler.object_files import undefined_symbols
 
-__all__ = ["ALLOWED", "FEW_PASSES", "JitError", "assemble", "improve_functions", "inline", "marked", "target_machine"]
+__all__ = [
+    "ALLOWED",
+    "FEW_PASSES",
+    "MARK",
+    "JitError",
+    "assemble",
+    "improve_functions",
+    "inline",
+    "marked",
+    "target_machine",
+]
 
 RAISED: Final = "tapegrad_raised"  # what code calls where a Python exception would be raised
+MARK: Final = "tapegrad.tiles"  # metadata of modules whose loops have vectors already, as many as registers hold
 
 
 # A function that is defined: its name in quotes or not, its parameters, and what stands before its attributes.
@@ -110,7 +121,7 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     if kept:
         # Several vectors a turn would be spilled around each call of a function of vectors: 1.6 times as slow.
         options.loop_interleaving = False
-    if "@llvm.masked.load" in ir:  # its loops have vectors already, and as many as registers hold
+    if f"!{MARK} = " in ir:
         options.loop_unrolling = options.slp_vectorization = False
     passes = llvm.create_pass_builder(machine, options)
     if walks:

@@ -31,7 +31,7 @@ from typing import Any
 from tapegrad.compiler.assembly import JitError, assemble, target_machine
 from tapegrad.runtime.locks import module_lock
 
-__all__ = ["SYMBOL", "JitError", "compile_function"]
+__all__ = ["SYMBOL", "JitError", "compile_function", "ir_of"]
 
 SYMBOL = "tapegrad_kernel"
 _lock = module_lock()  # neither numba's compiler nor LLVM's text of a module is made by two threads at once
@@ -89,3 +89,11 @@ def compile_function(
             except Exception as other:
                 raise JitError(f"{function.__name__} cannot be compiled: {error}; numba says: {other}") from other
         return assemble(ir, symbol, machine, walks=walks)
+
+
+def ir_of(function: Any, signature: tuple[str, ...], symbol: str) -> str:
+    """Return LLVM's IR of a function that the front end knows."""
+    from tapegrad.compiler import frontend
+
+    with _lock:
+        return frontend.lower(function, signature, {}, symbol, target_machine())[0]

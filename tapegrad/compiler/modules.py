@@ -6,6 +6,8 @@ unrolled, and functions are inlined where the text says so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import llvmlite.binding as llvm
@@ -25,7 +27,14 @@ _LONG: Final = 3000
 _VERY_LONG: Final = 12_000
 
 
-def assemble_module(ir: str, symbol: str, imports: frozenset[str] = frozenset(), *, slp: bool = False) -> bytes:
+def assemble_module(
+    ir: str,
+    symbol: str,
+    imports: frozenset[str] = frozenset(),
+    *,
+    slp: bool = False,
+    parts: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
     """Return the object code of a module, optimised for this CPU.
 
     The module is verified first: LLVM ends the process where it meets wrong code later.
@@ -39,6 +48,8 @@ def assemble_module(ir: str, symbol: str, imports: frozenset[str] = frozenset(),
         Functions that are found elsewhere, besides those of `tapegrad.compiler.assembly.ALLOWED`.
     slp : bool
         Whether LLVM looks for vectors in straight lines. It takes long, and gains a tenth in bodies of loops.
+    parts : mapping
+        LLVM's IR of functions that it calls, by their names, which become parts of it.
 
     Raises
     ------
@@ -54,6 +65,13 @@ def assemble_module(ir: str, symbol: str, imports: frozenset[str] = frozenset(),
     machine = target_machine(1 if lines >= _VERY_LONG else 3)
     try:
         module = llvm.parse_assembly(ir)
+        for name, text in parts.items():
+            part = llvm.parse_assembly(text)
+            for item in part.functions:
+                if not item.is_declaration and item.name != name:
+                    item.linkage = "internal"
+            part.triple, part.data_layout = module.triple, module.data_layout
+            module.link_in(part)
         module.verify()
     except RuntimeError as error:
         raise JitError(f"{symbol}: LLVM refuses the module. {error}") from None

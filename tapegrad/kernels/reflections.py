@@ -20,7 +20,7 @@ from tapegrad.kernels.factors import copies
 from tapegrad.kernels.strips import less, solve
 from tapegrad.kernels.tiles import eliminated, lanes_of
 
-__all__ = ["memory_of_reflections", "reflections_address"]
+__all__ = ["memory_of_reflections", "multiplying", "reflections_address"]
 
 # The geometry: how many matrices; rows and columns; distances of matrices, rows and columns; the address of the kernel
 # of strips; columns of Q.
@@ -33,9 +33,68 @@ def memory_of_reflections(m: int, n: int, width: int, dtype: str) -> int:
     return m * n + m * some + (min(m, n) + some) * some + some * max(n, width, some)
 
 
+def reflecting(dtype: str) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return the functions that prepare some reflections at once, and that reflect with them."""
+    size, some = np.dtype(dtype).itemsize, lanes_of(dtype)
+    line = some * size
+
+    def products(strips: int, v: int, rows: int, count: int, gram: int, work: int) -> None:
+        """Write minus the products of vectors around the diagonal of a matrix."""
+        memset(work, some * line)
+        less(strips, work, line, count, count, v, size, line, v, line, rows)
+        for i in range(count):
+            for k in range(count):
+                if i != k:
+                    store_at(gram, i * line + k * size, load_at(work, i * line + k * size, dtype), dtype)
+
+    def reflect(
+        strips: int, target: int, step: int, rows: int, columns: int, v: int, count: int, gram: int, work: int,
+        back: int,
+    ) -> None:  # fmt: skip
+        """Reflect all columns of a matrix: Q^T X, or Q X on the way back."""
+        own = columns * size
+        memset(work, count * own)
+        less(strips, work, own, count, columns, v, size, line, target, step, rows)
+        if back:  # with the upper triangle: from its end, as a lower one
+            last = count - 1
+            solve(strips, work + last * own, -own, count, columns, gram + last * (line + size), -line, -size, 0)
+        else:
+            solve(strips, work, own, count, columns, gram, line, size, 0)
+        less(strips, target, step, rows, columns, v, line, size, work, own, count)
+
+    return products, reflect
+
+
+def multiplying(dtype: str) -> Callable[..., None]:
+    """Return the function that writes columns of the product of reflections, whose vectors are rows with a one."""
+    size, some, copy, (products, reflect) = np.dtype(dtype).itemsize, lanes_of(dtype), copies(dtype), reflecting(dtype)
+    kind, line = np.dtype(dtype).type, some * size
+
+    def orthogonal(
+        strips: int, q: int, step: int, m: int, n: int, v: int, step_of_v: int, count: int, begin: int, taus: int,
+        panel: int, gram: int, work: int,
+    ) -> None:  # fmt: skip
+        """Take `count` vectors, the first of which has its one at `begin`; write n columns of m rows."""
+        memset(q, m * step)
+        for i in range(n):
+            store_at(q, i * (step + size), kind(1), dtype)
+        first = (count - 1) // some * some
+        while first >= 0:
+            now, top = min(some, count - first), first + begin
+            copy(panel, m - top, some, v + first * step_of_v + top * size, 1, step_of_v // size)
+            for k in range(now):
+                store_at(gram, k * (line + size), kind(-1) / load_at(taus, (first + k) * size, dtype), dtype)
+            products(strips, panel, m - top, now, gram, work)
+            reflect(strips, q + top * (step + size), step, m - top, n - top, panel, now, gram, work, 1)
+            first -= some
+
+    return orthogonal
+
+
 def _reflections(dtype: str) -> Callable[[int, int, int], int]:
     size, some, copy = np.dtype(dtype).itemsize, lanes_of(dtype), copies(dtype)
     kind, line = np.dtype(dtype).type, lanes_of(dtype) * np.dtype(dtype).itemsize
+    products, reflect = reflecting(dtype)
     least, most = (
         float(np.finfo(dtype).tiny / np.finfo(dtype).eps ** 2),
         float(np.finfo(dtype).max * np.finfo(dtype).eps),
@@ -86,30 +145,6 @@ def _reflections(dtype: str) -> Callable[[int, int, int], int]:
                 store_at(here, k * size, load_at(there, k * size, dtype), dtype)
             if i - first < count:
                 store_at(here, (i - first) * size, kind(1), dtype)
-
-    def products(strips: int, v: int, rows: int, count: int, gram: int, work: int) -> None:
-        """Write minus the products of vectors around the diagonal of a matrix."""
-        memset(work, some * line)
-        less(strips, work, line, count, count, v, size, line, v, line, rows)
-        for i in range(count):
-            for k in range(count):
-                if i != k:
-                    store_at(gram, i * line + k * size, load_at(work, i * line + k * size, dtype), dtype)
-
-    def reflect(
-        strips: int, target: int, step: int, rows: int, columns: int, v: int, count: int, gram: int, work: int,
-        back: int,
-    ) -> None:  # fmt: skip
-        """Reflect all columns of a matrix: Q^T X, or Q X on the way back."""
-        own = columns * size
-        memset(work, count * own)
-        less(strips, work, own, count, columns, v, size, line, target, step, rows)
-        if back:  # with the upper triangle: from its end, as a lower one
-            last = count - 1
-            solve(strips, work + last * own, -own, count, columns, gram + last * (line + size), -line, -size, 0)
-        else:
-            solve(strips, work, own, count, columns, gram, line, size, 0)
-        less(strips, target, step, rows, columns, v, line, size, work, own, count)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         """Take matrices, memory, and the factors R and Q; return 1 if LAPACK should compute them."""

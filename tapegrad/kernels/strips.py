@@ -16,7 +16,7 @@ from tapegrad.kernels.tiles import ROWS, lanes_of, tile, vectors_of
 
 
 def _strip(dtype: str, vectors: int) -> Callable[..., None]:
-    """Return a function that does what `_strips` does for some vectors side by side."""
+    """Return a function that does what `strips` does for some vectors side by side."""
     some = ROWS
 
     def strip(
@@ -41,7 +41,7 @@ def _strip(dtype: str, vectors: int) -> Callable[..., None]:
 (_X, _STEP, _ROWS, _COLUMNS, _A, _DOWN, _ALONG, _Y, _STEP_OF_Y, _COUNT, _SOLVES, _UNIT) = range(12)
 
 
-def _strips(dtype: str) -> Callable[[int, int, int], int]:
+def strips(dtype: str) -> Callable[[int, int, int], int]:
     """Return the kernel that takes the product A Y from X, a tile at a time; or solves A X = B in the place of B."""
     size, lanes, most = np.dtype(dtype).itemsize, lanes_of(dtype), vectors_of()
     one, two, three, four = (_strip(dtype, vectors) for vectors in (1, 2, min(3, most), most))
@@ -78,7 +78,7 @@ def _strips(dtype: str) -> Callable[[int, int, int], int]:
 @cache
 def strips_address(dtype: str) -> int:
     """Return the address of the kernel."""
-    return address_of(f"strips-{dtype}", _strips(dtype))
+    return address_of(f"strips-{dtype}", strips(dtype))
 
 
 def less(

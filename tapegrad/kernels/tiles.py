@@ -13,10 +13,11 @@ import numpy as np
 
 from tapegrad.compiler import cpu, values
 from tapegrad.compiler.arithmetic import CONTRACT, cast
+from tapegrad.compiler.assembly import MARK
 from tapegrad.compiler.intrinsics import intrinsic
 from tapegrad.compiler.values import NotCompilableError, Value, constant
 
-__all__ = ["ROWS", "eliminated", "lanes_of", "tile", "vectors_of"]
+__all__ = ["ROWS", "Tile", "eliminated", "known", "lanes_of", "tile", "vectors_of"]
 
 ROWS: Final = 4  # of a tile: a row that is multiplied is loaded once for all of them
 
@@ -34,12 +35,14 @@ def vectors_of() -> int:
     return 4 if cpu.features().get("avx512f") else 2
 
 
-class _Tile:
+class Tile:
     """Emits what is done with vectors of one dtype; addresses and distances in bytes are words."""
 
     def __init__(self, builder: Any, dtype: str) -> None:
         from llvmlite import ir
 
+        if MARK not in builder.module.namedmetadata:
+            builder.module.add_named_metadata(MARK, ["tiles"])
         self.builder, self.size, self.lanes = builder, np.dtype(dtype).itemsize, lanes_of(dtype)
         self.kind, self.word, self.half = values.type_of(dtype), ir.IntType(64), ir.IntType(32)
         self.vector = ir.VectorType(self.kind, self.lanes)
@@ -56,9 +59,11 @@ class _Tile:
         ]
 
     def pointer(self, address: Any, kind: Any) -> Any:
+        """Return an address as a pointer."""
         return self.builder.inttoptr(address, kind.as_pointer())
 
     def get(self, address: Any) -> Any:
+        """Return the number at an address."""
         return self.builder.load(self.pointer(address, self.kind), align=self.size, typ=self.kind)
 
     def spread(self, number: Any, kind: Any = None) -> Any:
@@ -76,12 +81,14 @@ class _Tile:
         return self.builder.icmp_signed("<", self.iota, self.spread(self.builder.trunc(count, self.half)))
 
     def load(self, address: Any, mask: Any) -> Any:
+        """Return the vector at an address, or those of its lanes that a mask says."""
         place = self.pointer(address, self.vector)
         if mask is None:
             return self.builder.load(place, align=self.size, typ=self.vector)
         return self.builder.call(self._masked("load"), [place, self.half(self.size), mask, self.vector(None)])
 
     def store(self, address: Any, vector: Any, mask: Any) -> None:
+        """Write a vector, or those of its lanes that a mask says."""
         place = self.pointer(address, self.vector)
         if mask is None:
             self.builder.store(vector, place, align=self.size)
@@ -92,9 +99,9 @@ class _Tile:
         from llvmlite import ir
 
         name = f"llvm.masked.{way}.v{self.lanes}f{8 * self.size}.p0"
-        known = self.builder.module.globals.get(name)
-        if known is not None:
-            return known
+        found = self.builder.module.globals.get(name)
+        if found is not None:
+            return found
         place, mask = self.vector.as_pointer(), ir.VectorType(ir.IntType(1), self.lanes)
         if way == "load":
             kind = ir.FunctionType(self.vector, [place, self.half, mask, self.vector])
@@ -125,7 +132,8 @@ class _Tile:
         return places
 
 
-def _known(*numbers: Value) -> Iterator[int]:
+def known(*numbers: Value) -> Iterator[int]:
+    """Yield the sizes of a tile, which must be constants."""
     for own in numbers:
         number = constant(own)
         if number is None:
@@ -156,8 +164,8 @@ def tile(
     unit : int
         Whether its diagonal counts as ones.
     """
-    to = _Tile(builder, values.dtype_of(dtype))
-    n, across = _known(rows, vectors)
+    to = Tile(builder, values.dtype_of(dtype))
+    n, across = known(rows, vectors)
     x_at, x_step, begin, a_down, a_along, y_at, y_step, turns, size_of_last, is_solved, is_unit = (
         cast(builder, own, "int64").one for own in (x, step, a, down, along, y, step_of_y, count, last, solves, unit)
     )
@@ -221,7 +229,7 @@ def eliminated(
     inverse : number
         Of the pivot: its product with the row's element is the factor, which stays in the column.
     """
-    to = _Tile(builder, values.dtype_of(dtype))
+    to = Tile(builder, values.dtype_of(dtype))
     at, place, size, other = (cast(builder, own, "int64").one for own in (row, column, count, pivot))
     mask, lane = to.mask(size), to.spread(builder.trunc(place, to.half))
     own, top = to.load(at, mask), to.load(other, mask)

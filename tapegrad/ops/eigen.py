@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
+from tapegrad.forward import matrices
+from tapegrad.forward.matrices import have_kernels
 from tapegrad.ops.lapack import are_apart, diagonal_mask, seen, untouched
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
@@ -32,6 +34,8 @@ class Eigh(NamedTuple):
 
 def _eigh_forward(x: Any, uplo: Any) -> Any:
     try:
+        if have_kernels(x):
+            return matrices.eigh(x, uplo == "U")
         return computed("eigh_lo" if uplo == "L" else "eigh_up", x, lambda: np.linalg.eigh(x, uplo))
     except np.linalg.LinAlgError as error:
         raise LinAlgError(f"linalg.eigh: The algorithm failed to converge ({error})") from None

@@ -71,6 +71,8 @@ def singular(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
     numpy.linalg.LinAlgError
         If LAPACK does not converge.
     """
+    if have_kernels(x):
+        return matrices.svd(x, full_matrices)
     if x.ndim == 2 and min(x.shape) >= _LARGE and x.dtype.char in "dD":
         u, s, vh, info = routine("gesdd", x.dtype)(x, 1, full_matrices, _workspace(*x.shape, x.dtype, full_matrices))
         if info:

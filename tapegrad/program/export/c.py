@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad._version import __version__
 from tapegrad.compiler import cpu
-from tapegrad.compiler.jit import SYMBOL
+from tapegrad.compiler.jit import SYMBOL, ir_of
 from tapegrad.compiler.modules import assemble_module
 from tapegrad.compiler.object_files import undefined_symbols
 from tapegrad.func.trees import fields_of, flatten, is_record
@@ -22,6 +22,7 @@ from tapegrad.program.export.njit import data_of
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.native.factors import bytes_of_integers
 from tapegrad.program.program import Program
+from tapegrad.program.routines import KERNELS
 from tapegrad.program.signature import Slot
 from tapegrad.program.templates import guard_words
 from tapegrad.tape.layout import Layout
@@ -94,12 +95,15 @@ class _Exported:
             if layout.dtype.name not in _TYPES:
                 raise TypeError(f"c: {way.signature.name} has values of {layout.dtype}; C has {', '.join(_TYPES)} here")
         assert way.code is not None
-        self.routines = {own: _standard(own, program) for own in way.code.imports}
+        kernels = sorted(KERNELS.keys() & way.code.imports.keys())
+        self.routines = {own: _standard(own, program) for own in way.code.imports if own not in kernels}
         ir = way.code.ir
         for own, standard in self.routines.items():
             ir = re.sub(rf"@{re.escape(own)}\b", f"@{standard}", ir)
         text = f"{ir}\n{self._function()}"
-        self.code = assemble_module(text, name, frozenset({*self.routines.values(), "malloc", "free"}))
+        known = frozenset({*self.routines.values(), "malloc", "free"})
+        parts = {own: ir_of(KERNELS[own][1](), ("int64",) * 3, own) for own in kernels}
+        self.code = assemble_module(text, name, known, parts=parts)
 
     def _function(self) -> str:
         """Return LLVM's text of the function, which calls the program's."""

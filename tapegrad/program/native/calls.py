@@ -1,6 +1,8 @@
-"""Calls of BLAS and LAPACK from LLVM's text. They take the addresses of all their arguments."""
+"""Calls of BLAS and LAPACK, which take the addresses of all their arguments, and of kernels, from LLVM's text."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.text import bits_of
@@ -37,6 +39,35 @@ class Calls(Triangles):
         name = name_of_routine(self.char, routine)
         self.imports.setdefault(name, address_of_routine(name))
         self.text.call(name, "void", *[f"ptr {self._argument(own)}" for own in args])
+
+    def kernel(self, name: str, pointers: Sequence[str], words: Sequence[int | str]) -> None:
+        """Call a kernel of float64, and stop later if it returns another number than 0.
+
+        Parameters
+        ----------
+        name : str
+        pointers : sequence of str
+            What it takes.
+        words : sequence of int or str
+            Its geometry: numbers, and names of other kernels.
+        """
+        names = [f"tapegrad_kernel_{own}" for own in (name, *[own for own in words if isinstance(own, str)])]
+        for own in names:
+            self.imports.setdefault(own, address_of_routine(own))
+            self.text.declared[own] = f"declare i64 @{own}(i64, i64, i64)"
+        given = [[self._word(own) for own in pointers], []]
+        given[1] = [str(own) if isinstance(own, int) else self._word(f"@tapegrad_kernel_{own}") for own in words]
+        places = []
+        for values in given:
+            block = self.room(len(values), 8)
+            for k, own in enumerate(values):
+                self.text.put(f"store i64 {own}, ptr {self.at(block, (k, 1))}, align 8")
+            places.append(f"i64 {self._word(block)}")
+        found = self.text.call(names[0], "i64", *places, "i64 0")
+        self.fail_if(self.text.op(f"icmp ne i64 {found}, 0"))
+
+    def _word(self, pointer: str) -> str:
+        return self.text.op(f"ptrtoint ptr {pointer} to i64")
 
     def _argument(self, value: str | int | float) -> str:
         if isinstance(value, str) and value[0] in "%@":

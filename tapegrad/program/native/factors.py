@@ -1,4 +1,4 @@
-"""Factors, solutions and determinants of matrices by LAPACK, of which NumPy calls the same routines.
+"""Factors, solutions and determinants of matrices by LAPACK, of which NumPy calls the same routines, or by our kernels.
 
 LAPACK's matrices stand column by column, and most routines get a copy that does, in float64 as NumPy has it: rounding,
 signs of vectors and what is singular are as they are in an ordinary call. Where a routine refuses a matrix, the code
@@ -14,7 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward.matrices import MOST
 from tapegrad.kernels.blas import blas_address
+from tapegrad.kernels.singular import geometry_of_singular, memory_of_singular
+from tapegrad.kernels.symmetric import memory_of_symmetric
 from tapegrad.program.native.code import Code, Native
 from tapegrad.program.native.matrices import each
 from tapegrad.program.native.triangular import cholesky, solve_triangular
@@ -23,6 +26,8 @@ from tapegrad.program.program import Entry
 from tapegrad.program.routines import LETTERS
 
 __all__ = ["FACTORS", "bytes_of_integers"]
+
+_HOW: Final = ("by LAPACK", "by a kernel")
 
 # ---- by LU factors
 
@@ -167,9 +172,16 @@ def _qr(code: Code, entry: Entry) -> Native | None:
 
 
 def _eigh(code: Code, entry: Entry) -> Native | None:
+    by_kernel = code.program.layouts[entry.operands[0]].shape[-1] <= MOST
+
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
         ((x,), (values, vectors)) = operands, results
         n, uplo = x.shape[0], entry.attrs["uplo"]
+        if by_kernel:
+            below, beside = (x if uplo == "L" else x.turned).strides
+            pointers = x.pointer, code.room(memory_of_symmetric(n)), values, vectors
+            code.kernel("symmetric", pointers, (0, 1, n, 0, below, beside, "strips", "rotations"))
+            return
         found = code.copied(x.turned).turned
         sizes = [6 * n * n + 8 * n + 8, 10 * n + 16]
         integers = code.room(sizes[1], 8)
@@ -180,16 +192,22 @@ def _eigh(code: Code, entry: Entry) -> Native | None:
         code.check()
         code.copy(found, Matrix(vectors, (n, n), (n, 1)))
 
-    return each(code, entry, "eigenvalues and vectors", write)
+    return each(code, entry, "eigenvalues and vectors", write, how=_HOW[by_kernel])
 
 
 def _svd(code: Code, entry: Entry) -> Native | None:
     full = bool(entry.attrs["full_matrices"])
+    by_kernel = max(code.program.layouts[entry.operands[0]].shape[-2:]) <= MOST
 
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
         ((x,), (u, s, vh)) = operands, results
         m, n = x.shape
         least = min(m, n)
+        if by_kernel:
+            before, after = geometry_of_singular(m, n, *x.strides, full)
+            pointers = x.pointer, code.room(memory_of_singular(max(m, n), least)), s, u, vh
+            code.kernel("singular", pointers, (0, 1, 0, *before, "strips", "rotations", *after))
+            return
         wide, high = (m, n) if full else (least, least)
         given = code.copied(x.turned).turned
         left, right = Matrix(code.room(m * wide), (m, wide), (1, m)), Matrix(code.room(high * n), (high, n), (1, high))
@@ -202,7 +220,7 @@ def _svd(code: Code, entry: Entry) -> Native | None:
         code.copy(left, Matrix(u, (m, wide), (wide, 1)))
         code.copy(right, Matrix(vh, (high, n), (n, 1)))
 
-    return each(code, entry, "singular values and vectors", write)
+    return each(code, entry, "singular values and vectors", write, how=_HOW[by_kernel])
 
 
 # ---- what is asked of LAPACK when code is made

@@ -1,0 +1,218 @@
+"""What reductions of matrices do with whole rows, and with columns in registers: sums of products, and rotations.
+
+Rows begin and end with whole vectors: what stands behind the last column is zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.compiler import values
+from tapegrad.compiler.arithmetic import CONTRACT, cast
+from tapegrad.compiler.intrinsics import intrinsic
+from tapegrad.compiler.values import Value
+from tapegrad.kernels.tiles import Tile, known
+
+__all__ = ["combined", "dot", "multiplied", "rotated", "summed", "updated"]
+
+
+def _sum(to: Tile, vector: Any) -> Any:
+    """Return the sum of the lanes, of halves in turn."""
+    from llvmlite import ir
+
+    width = to.lanes
+    while width > 1:
+        width //= 2
+        chosen = [*range(width, 2 * width), *[0] * (to.lanes - width)]
+        other = to.builder.shuffle_vector(
+            vector, ir.Constant(to.vector, ir.Undefined), ir.Constant(to.iota.type, chosen)
+        )
+        vector = to.builder.fadd(vector, other)
+    return to.builder.extract_element(vector, to.half(0))
+
+
+def _zeros(to: Tile) -> Any:
+    from llvmlite import ir
+
+    return ir.Constant(to.vector, [to.kind(0.0)] * to.lanes)
+
+
+def _more(to: Tile, start: Any, x: Any, y: Any) -> Any:
+    """Return ``start + x * y``, perhaps rounded once."""
+    return to.builder.fadd(start, to.builder.fmul(x, y, flags=CONTRACT), flags=CONTRACT)
+
+
+def _numbers(to: Tile, address: Any, count: int) -> list[Any]:
+    """Return vectors, each of one of some numbers side by side."""
+    return [to.spread(to.get(to.builder.add(address, to.word(r * to.size)))) for r in range(count)]
+
+
+def _words(builder: Any, *own: Value) -> list[Any]:
+    return [cast(builder, one, "int64").one for one in own]
+
+
+@intrinsic
+def dot(builder: Any, dtype: Value, x: Value, y: Value, count: Value) -> Value:
+    """Return the sum of products of `count` vectors at two addresses."""
+    to = Tile(builder, values.dtype_of(dtype))
+    first, second, turns = _words(builder, x, y, count)
+
+    def turn(number: Any, sums: list[Any]) -> list[Any]:
+        far = builder.mul(number, to.word(to.lanes * to.size))
+        return [_more(to, sums[0], *[to.load(builder.add(own, far), None) for own in (first, second)])]
+
+    return Value(values.dtype_of(dtype), (_sum(to, to.turns(turns, [_zeros(to)], turn)[0]),))
+
+
+@intrinsic
+def combined(
+    builder: Any, dtype: Value, target: Value, x: Value, a: Value, y: Value, b: Value, z: Value, c: Value, count: Value
+) -> None:  # fmt: skip
+    """Write the sum of three rows of `count` vectors, each times a number."""
+    to = Tile(builder, values.dtype_of(dtype))
+    out, *rows, turns = _words(builder, target, x, y, z, count)
+    factors = [to.spread(cast(builder, own, values.dtype_of(dtype)).one) for own in (a, b, c)]
+
+    def turn(number: Any, nothing: list[Any]) -> list[Any]:
+        far = builder.mul(number, to.word(to.lanes * to.size))
+        one, other, third = (to.load(builder.add(own, far), None) for own in rows)
+        total = builder.fmul(factors[0], one, flags=CONTRACT)
+        total = _more(to, _more(to, total, factors[1], other), factors[2], third)
+        to.store(builder.add(out, far), total, None)
+        return []
+
+    to.turns(turns, [], turn)
+
+
+@intrinsic
+def updated(
+    builder: Any, dtype: Value, x: Value, step: Value, rows: Value, factors: Value, others: Value, y: Value, z: Value,
+    u: Value, count: Value, products: Value,
+) -> None:  # fmt: skip
+    """Take from some rows multiples of two others; write the sums of their products with a third one.
+
+    Parameters
+    ----------
+    dtype : str
+    x, step, rows, count : int
+        Where the rows begin, their distance, how many there are, known beforehand, and of how many vectors.
+    factors, others : int
+        How much of `y` and of `z` is taken from each.
+    y, z, u : int
+    products : int
+        Where the sum of products with `u` is written for each.
+    """
+    to = Tile(builder, values.dtype_of(dtype))
+    (n,) = known(rows)
+    at, far, of_y, of_z, *lines, turns, target = _words(builder, x, step, factors, others, y, z, u, count, products)
+    starts = [builder.add(at, own) for own in to.several(far, n)]
+
+    ys, zs = _numbers(to, of_y, n), _numbers(to, of_z, n)
+
+    def turn(number: Any, sums: list[Any]) -> list[Any]:
+        beside = builder.mul(number, to.word(to.lanes * to.size))
+        one, other, third = (to.load(builder.add(own, beside), None) for own in lines)
+        made = []
+        for r, start in enumerate(starts):
+            place = builder.add(start, beside)
+            value = to.less(to.less(to.load(place, None), ys[r], one), zs[r], other)
+            to.store(place, value, None)
+            made.append(_more(to, sums[r], value, third))
+        return made
+
+    _write(to, target, to.turns(turns, [_zeros(to)] * n, turn))
+
+
+@intrinsic
+def summed(
+    builder: Any, dtype: Value, x: Value, step: Value, rows: Value, factors: Value, others: Value, y: Value, z: Value,
+    weights: Value, count: Value, sums: Value,
+) -> None:  # fmt: skip
+    """Take from some rows multiples of two others, as `updated` does, and add multiples of them to a row of sums."""
+    to = Tile(builder, values.dtype_of(dtype))
+    (n,) = known(rows)
+    at, far, of_y, of_z, of_sum, one, other, turns, target = _words(
+        builder, x, step, factors, others, weights, y, z, count, sums
+    )
+    starts = [builder.add(at, own) for own in to.several(far, n)]
+    ys, zs, shares = (_numbers(to, own, n) for own in (of_y, of_z, of_sum))
+
+    def turn(number: Any, nothing: list[Any]) -> list[Any]:
+        beside = builder.mul(number, to.word(to.lanes * to.size))
+        parts = [to.load(builder.add(own, beside), None) for own in (one, other)]
+        place_of_sum = builder.add(target, beside)
+        total = to.load(place_of_sum, None)
+        for r, start in enumerate(starts):
+            place = builder.add(start, beside)
+            value = to.less(to.less(to.load(place, None), ys[r], parts[0]), zs[r], parts[1])
+            to.store(place, value, None)
+            total = _more(to, total, shares[r], value)
+        to.store(place_of_sum, total, None)
+        return []
+
+    to.turns(turns, [], turn)
+
+
+@intrinsic
+def multiplied(
+    builder: Any, dtype: Value, x: Value, step: Value, rows: Value, u: Value, count: Value, products: Value
+) -> None:  # fmt: skip
+    """Write the sums of products of some rows with another one, each of `count` vectors."""
+    to = Tile(builder, values.dtype_of(dtype))
+    (n,) = known(rows)
+    at, far, line, turns, target = _words(builder, x, step, u, count, products)
+    starts = [builder.add(at, own) for own in to.several(far, n)]
+
+    def turn(number: Any, sums: list[Any]) -> list[Any]:
+        beside = builder.mul(number, to.word(to.lanes * to.size))
+        own = to.load(builder.add(line, beside), None)
+        return [
+            _more(to, total, to.load(builder.add(start, beside), None), own)
+            for total, start in zip(sums, starts, strict=True)
+        ]
+
+    _write(to, target, to.turns(turns, [_zeros(to)] * n, turn))
+
+
+def _write(to: Tile, target: Any, vectors: list[Any]) -> None:
+    """Write the sum of the lanes of each vector."""
+    for r, vector in enumerate(vectors):
+        place = to.pointer(to.builder.add(target, to.word(r * to.size)), to.kind)
+        to.builder.store(_sum(to, vector), place, align=to.size)
+
+
+@intrinsic
+def rotated(builder: Any, dtype: Value, x: Value, step: Value, count: Value, pairs: Value, vectors: Value) -> None:
+    """Rotate each of some rows with the next one, the first with the second first.
+
+    Parameters
+    ----------
+    dtype : str
+    x, step, count : int
+        The first row, the distance of rows, which may be negative, and how many rotations there are.
+    pairs : int
+        Cosines c of all, then sines s: of x and its next row y, c x + s y stays, and c y - s x is rotated further.
+    vectors : int
+        How many vectors a row has, known beforehand.
+    """
+    to = Tile(builder, values.dtype_of(dtype))
+    (across,) = known(vectors)
+    at, far, turns, first = _words(builder, x, step, count, pairs)
+    second = builder.add(first, builder.mul(turns, to.word(to.size)))
+
+    def turn(number: Any, rows: list[Any]) -> list[Any]:
+        beside = builder.mul(number, to.word(to.size))
+        c, s = (to.spread(to.get(builder.add(own, beside))) for own in (first, second))
+        place = builder.add(at, builder.mul(number, far))
+        made = []
+        for own, there, target in zip(
+            rows, to.places(builder.add(place, far), across), to.places(place, across), strict=True
+        ):
+            following = to.load(there, None)
+            to.store(target, _more(to, builder.fmul(s, following, flags=CONTRACT), c, own), None)
+            made.append(to.less(builder.fmul(c, following, flags=CONTRACT), s, own))
+        return made
+
+    rows = to.turns(turns, [to.load(place, None) for place in to.places(at, across)], turn)
+    for own, place in zip(rows, to.places(builder.add(at, builder.mul(turns, far)), across), strict=True):
+        to.store(place, own, None)
