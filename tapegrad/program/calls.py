@@ -7,13 +7,13 @@ A call is of the kind of another one if its operands have the same layouts, and 
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad import dtypes, modes
+from tapegrad.ops.indexing import row_like
 from tapegrad.ops.table.gateway import constant, raw_data
 from tapegrad.program.exact import Exact
 from tapegrad.program.lists import entry_of
@@ -21,7 +21,7 @@ from tapegrad.program.numbers import Numbers, array_of
 from tapegrad.program.program import Entry
 from tapegrad.program.traced import Traced, set_data
 from tapegrad.program.traced_calls import writer
-from tapegrad.recording.keys import SEQUENCE_OF_OPERANDS
+from tapegrad.recording.keys import MAKES_VIEWS, SEQUENCE_OF_OPERANDS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
 from tapegrad.runtime import state
@@ -102,7 +102,8 @@ class Calls(Numbers):
         self._last: tuple[Any, Any, Any] = None, None, None  # a bound call, the kind that it has, and its result
         self._count = 0  # of calls of operations
         self._codes: dict[Plan, int] = {}  # of operations that compiled code writes in the sweep
-        self.call_traced: Callable[..., Any] | None = None
+        self.call_traced = None
+        self._noted: list[tuple[Tensor, Tensor, Plan | None, int, bool]] = []  # views that nobody asked for yet
 
     def is_of_python(self, tensor: Tensor) -> bool:
         """Whether a tensor stands for a number of Python, which nobody writes to: arithmetic of such ones does too."""
@@ -126,11 +127,9 @@ class Calls(Numbers):
 
     @functools.cached_property
     def _compiled(self) -> Callable[..., Any]:
-        # No cycle: the trace holds what compiled code calls.
-        self._note_view = functools.partial(type(self).note_view, weakref.proxy(self))
         serves: Callable[..., Any] = writer(
             _kinds, self._codes, self._python_numbers, self._results, self._by_identity, self.layouts, self.values,
-            self.entries, self._held, self._note_view,
+            self.entries, self._held, self._noted,
         )  # fmt: skip
         return serves
 
@@ -171,6 +170,8 @@ class Calls(Numbers):
             key += more
         whole = tuple(key)
         known = _kinds.get(whole)
+        if known is None and plans.flags & MAKES_VIEWS:
+            known = _kind_of_row(whole)
         if known is None:
             return self._learn(whole, operands, call, args, kwargs)
         for place in known.converted:
@@ -283,6 +284,8 @@ class Calls(Numbers):
             converted = _converted(operands, bound.operands)
             if converted is not None:
                 state.put(_kinds, key, kind._replace(converted=converted) if converted else kind, _MOST_KINDS)
+                if kind.is_view and key[-2] is int:
+                    _kinds[key[:-1]] = kind  # for other integers
         return result
 
     def renew_all(self, values: Iterable[Any]) -> None:
@@ -296,6 +299,13 @@ class Calls(Numbers):
     def forget_last(self) -> None:
         """Forget the last call."""
         self._last = None, None, None
+
+
+def _kind_of_row(key: tuple[Any, ...]) -> Kind | None:
+    """Return the kind of a call whose key ends with an integer, if one with another integer is known; else None."""
+    known = _kinds.get(key[:-1]) if key[-2] is int else None
+    plan = None if known is None else row_like(known.plan, key[-1])
+    return None if known is None or plan is None else state.put(_kinds, key, known._replace(plan=plan), _MOST_KINDS)
 
 
 def _converted(operands: Sequence[Any], bound: Sequence[Tensor]) -> tuple[int, ...] | None:

@@ -11,6 +11,7 @@ from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.program.program import Entry, Guard
+from tapegrad.recording.serving import Serving
 from tapegrad.tape import traces
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
@@ -24,7 +25,7 @@ _ALSO: Final = frozenset((
 ))  # fmt: skip
 
 
-class Numbers:
+class Numbers(Serving):
     """Numbers of values.
 
     Attributes

@@ -1,8 +1,8 @@
 """Compiled: calls in a function that is traced.
 
 This serves calls of kinds that are known, whose operands are traced tensors and numbers, and whose other arguments are
-integers, None, slices, and tuples of these. All others are left to Python: see `tapegrad.program.calls.Calls`, which
-does the same.
+integers, None, words, classes, slices, and lists and tuples of these. All others are left to Python: see
+`tapegrad.program.calls.Calls`, which does the same.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ from tapegrad.program.writing_down import (
     PLAN,
     WriterFields,
     drop,
+    hold,
     left,
     number_of,
     pair_of,
     write_call,
 )
-from tapegrad.recording.native import as_float, decref, incref, integer, load, new_object, vectorcall
+from tapegrad.recording.native import as_float, decref, incref, integer, load, new_object
 from tapegrad.recording.objects import Runtime, TensorObject, plain_layout, runtime
+from tapegrad.recording.operands import items_of
 from tapegrad.runtime.memory import watch
-from tapegrad.runtime.objects import NDArray, Object, Slice, Tuple
+from tapegrad.runtime.objects import List, NDArray, Object, Slice, Tuple
 from tapegrad.runtime.structs import Array
 
 __all__ = ["load_all", "writer"]
 
+_BEFORE: Final = 3  # arguments that are not the call's
 _MOST: Final = 8  # operands
 MOST_ITEMS: Final = 32  # of a key, behind the operands
 _KEY_BYTES: Final = 8 * MOST_ITEMS
@@ -40,13 +43,22 @@ LEFT: Final = -1
 CONVERTED: Final = 3  # of `tapegrad.program.calls.Kind`, as in `tapegrad.program.writing_down`
 
 
-def add_item(runtime: Runtime, items: Array[Object], count: int, value: Object) -> int:
+def is_simple(writer: WriterFields, value: Object) -> int:
+    """Whether a dict finds a value by itself: no list, no slice, and no float, as 0.0 equals -0.0."""
+    runtime, kind = writer.runtime, value.type
+    if kind == runtime.int_type or value == runtime.none or kind == writer.str_type:
+        return 1
+    # True and False, or a class.
+    return 1 if kind == runtime.true.type or kind == Object(runtime.int_type).type else 0
+
+
+def add_item(writer: WriterFields, items: Array[Object], count: int, value: Object) -> int:
     """Write an argument, or an item of one, behind so many items; return how many there are, or LEFT."""
-    kind = value.type
+    runtime, kind = writer.runtime, value.type
     if count < 0 or count + 4 > MOST_ITEMS:
         return LEFT
     items[count] = Object(kind)
-    if kind == runtime.int_type or value == runtime.none:
+    if is_simple(writer, value):
         items[count + 1] = value
         return count + 2
     if kind != runtime.slice_type:
@@ -59,17 +71,18 @@ def add_item(runtime: Runtime, items: Array[Object], count: int, value: Object) 
     return count + 4
 
 
-def add_argument(runtime: Runtime, lengths: Tuple, items: Array[Object], count: int, value: Object) -> int:
-    """Write an argument behind so many items; `lengths` are integers from 0 on. The result is `add_item`'s."""
-    if value.type != runtime.tuple_type:
-        return add_item(runtime, items, count, value)
-    parts = Tuple(value)
-    if count < 0 or count + 2 > MOST_ITEMS or parts.length >= lengths.length:
+def add_argument(writer: WriterFields, items: Array[Object], count: int, value: Object) -> int:
+    """Write an argument behind so many items. The result is `add_item`'s."""
+    parts = items_of(writer.runtime, value)
+    if parts == 0:
+        return add_item(writer, items, count, value)
+    length = List(value).length  # a tuple has its length at the same offset
+    if count < 0 or count + 2 > MOST_ITEMS or length >= writer.lengths.length:
         return LEFT
-    items[count], items[count + 1] = Object(runtime.tuple_type), lengths.items[parts.length]
+    items[count], items[count + 1] = Object(value.type), writer.lengths.items[length]
     count += 2
-    for k in range(parts.length):
-        count = add_item(runtime, items, count, parts.items[k])
+    for k in range(length):
+        count = add_item(writer, items, count, parts[k])
     return count
 
 
@@ -121,49 +134,62 @@ def convert(writer: WriterFields, kind: Tuple, operands: Tuple, numbers: Tuple) 
     return 1
 
 
-def serve(writer: WriterFields, key: Tuple, operands: Tuple, numbers: Tuple, values: Tuple, is_plain: int) -> Object:
-    """Read a call, and compute it; the tuples are new, but for the values."""
+def serve(
+    writer: WriterFields, key: Tuple, operands: Tuple, numbers: Tuple, values: Array[Object], is_plain: int
+) -> Object:
+    """Read a call, and compute it; the tuples are new."""
     fits = 1
     for k in range(operands.length):
-        incref(values.items[k])
-        operands.items[k] = values.items[k]
+        incref(values[k])
+        operands.items[k] = values[k]
         if fits != 0:
-            fits = read_operand(writer, values.items[k], is_plain, k, key, numbers)
+            fits = read_operand(writer, values[k], is_plain, k, key, numbers)
     kind = Tuple(call(writer.get_item, writer.kinds, key) if fits != 0 else 0)
     if kind == 0 or convert(writer, kind, operands, numbers) == 0:
         return left(writer.runtime)
     incref(kind)  # Python may run in the forward, and forget it
     result = write_call(writer, kind, operands, numbers)
     if kind.items[IS_VIEW] == writer.runtime.true and result != 0 and result != writer.runtime.none:
-        args = Array[Object](stack(24))
-        args[0], args[1], args[2] = result, operands.items[0], kind.items[PLAN]
-        done = Object(vectorcall(writer.note_view, args, 3, 0))
-        drop(done)
-        if done == 0:
+        enabled = writer.runtime.false if is_plain else writer.runtime.true
+        if note_view(writer, result, operands.items[0], kind.items[PLAN], enabled) == 0:
             decref(result)
             result = Object(0)
     decref(kind)
     return result
 
 
-def call_traced(self: NDArray, args: Array[Object], nargs: int) -> int:
-    """Compute a call: ``call_traced(plans, values, is_enabled, n_operands)``; return None to leave it.
+def note_view(writer: WriterFields, result: Object, operand: Object, plan: Object, enabled: Object) -> int:
+    """Note that a tensor is a view, as `tapegrad.program.views.Views.note_view` does; return 0 if Python raised."""
+    noted = Tuple(new_object(writer.runtime.tuple_type, 5))
+    if noted == 0:
+        return 0
+    first = writer.lengths.items[0]
+    incref(result)
+    incref(operand)
+    incref(plan)
+    incref(first)
+    incref(enabled)
+    items = noted.items
+    items[0], items[1], items[2], items[3], items[4] = result, operand, plan, first, enabled
+    is_noted = hold(writer.noted, noted)
+    decref(noted)
+    return is_noted
 
-    Parameters
-    ----------
-    plans : PlanCache
-    values : tuple
-        All arguments.
-    is_enabled : bool
-        Whether calls are recorded.
-    n_operands : int
-        How many of the arguments are operands.
-    """
-    writer, values = WriterFields(self.data), Tuple(args[1])
-    runtime, count, result, n_items = writer.runtime, min(values.length, integer(args[3])), Object(0), 0
+
+def call_traced(self: NDArray, args: Array[Object], nargs: int) -> int:
+    """Compute a call; return None to leave it: see `tapegrad.recording.serving.Serving`."""
+    writer, n_values, count = WriterFields(self.data), nargs - _BEFORE, integer(args[2])
+    runtime, result, n_items = writer.runtime, Object(0), 0
+    values, first = args.at(_BEFORE), min(count, n_values)
+    if count < 0:
+        count, first, values = 0, 1, items_of(runtime, args[_BEFORE])
+        if values != 0:
+            count = List(args[_BEFORE]).length  # a tuple has its length at the same offset
+    else:
+        count = first
     items = Array[Object](stack(_KEY_BYTES))
-    for k in range(count, values.length):
-        n_items = add_argument(runtime, writer.lengths, items, n_items, values.items[k])
+    for k in range(first, n_values):
+        n_items = add_argument(writer, items, n_items, args[_BEFORE + k])
     if count > _MOST or count == 0 or n_items == LEFT:
         return left(runtime)
     key = Tuple(new_object(runtime.tuple_type, 2 + count + n_items))
@@ -171,19 +197,19 @@ def call_traced(self: NDArray, args: Array[Object], nargs: int) -> int:
     numbers = Tuple(new_object(runtime.tuple_type, count))
     if key != 0 and operands != 0 and numbers != 0:
         incref(args[0])
-        incref(args[2])
-        key.items[0], key.items[1] = args[0], args[2]
+        incref(args[1])
+        key.items[0], key.items[1] = args[0], args[1]
         for k in range(n_items):
             incref(items[k])
             key.items[2 + count + k] = items[k]
-        result = serve(writer, key, operands, numbers, values, 1 if args[2] == runtime.false else 0)
+        result = serve(writer, key, operands, numbers, values, 1 if args[1] == runtime.false else 0)
     drop(key)
     drop(operands)
     drop(numbers)
     return result
 
 
-_FIXED: Final = (Traced, Entry, np.asarray, (), tuple(range(8)))
+_FIXED: Final = (Traced, Entry, str, np.asarray, (), tuple(range(8)))
 _OF_PYTHON: Final = [
     ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
     for name in ("PyDict_GetItemWithError", "PyDict_SetItem")

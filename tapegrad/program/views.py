@@ -56,11 +56,12 @@ class Views(Scripts):
     def __init__(self) -> None:
         super().__init__()
         self._views: dict[int, tuple[Tensor, View]] = {}  # by identity; it keeps the tensors, so none is used twice
-        self._noted: list[tuple[Tensor, Tensor, Plan | None, int, bool]] = []  # views that nobody asked for yet
 
     def view_of(self, tensor: Tensor) -> View | None:
         """Return how a tensor became a view; None if it is none."""
-        for made, parent, plan, result, records in self._noted:
+        for made, operand, plan, result, enabled in self._noted:
+            parent = origin_of(operand)
+            records = enabled or parent._node is None
             before = self._views.get(id(parent))
             root = parent if before is None else before[1].root
             self._views[id(made)] = made, View(parent, plan, result, root, raw_data(root), records)
@@ -75,8 +76,7 @@ class Views(Scripts):
 
     def note_view(self, tensor: Tensor, operand: Tensor, plan: Plan | None, result: int = 0) -> None:
         """Note that a tensor is a view of an operand."""
-        parent = origin_of(operand)
-        self._noted.append((tensor, parent, plan, result, modes.is_grad_enabled() or parent._node is None))
+        self._noted.append((tensor, operand, plan, result, modes.is_grad_enabled()))
 
     def renew(self, tensor: Tensor) -> None:
         """Let a stale view, of what was written to since it was made, have its present value and history."""

@@ -27,7 +27,7 @@ from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type
 from tapegrad.runtime.structs import Array, Struct, slot
 from tapegrad.tape.structs import PlanFields
 
-__all__ = ["IS_VIEW", "PLAN", "WriterFields", "drop", "left", "number_of", "pair_of", "write_call"]
+__all__ = ["IS_VIEW", "PLAN", "WriterFields", "drop", "hold", "left", "number_of", "pair_of", "write_call"]
 
 PLAN, LAYOUT, SHOWN, _, IS_VIEW = range(5)  # the fields of `tapegrad.program.calls.Kind`
 
@@ -46,6 +46,7 @@ class WriterFields(Struct):
     runtime: Runtime
     traced_type: Type
     entry_type: Type
+    str_type: Type
     as_array: Object  # a function of NumPy
     empty: Object  # a tuple
     lengths: Tuple  # integers from 0 on
@@ -61,7 +62,7 @@ class WriterFields(Struct):
     values: List
     entries: List
     held: List
-    note_view: Object  # `tapegrad.program.views.Views.note_view`
+    noted: List  # of `tapegrad.program.views.Views`
 
 
 def left(runtime: Runtime) -> Object:

@@ -51,6 +51,7 @@ class OpFields(Struct):
     fallback: Object  # called if the table has no plan
     reflected: Object  # of a call that has the two operands in reverse, as ``__rsub__`` does: its function in Python
     flags: int
+    plans: Object  # the op's `PlanCache`
 
 
 BUCKET_WORDS: Final = sizeof(Bucket) // WORD

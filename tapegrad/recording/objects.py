@@ -13,6 +13,7 @@ from tapegrad import modes
 from tapegrad.recording.marking import Marking, mark
 from tapegrad.recording.native import decref, incref, keep_forever, new_object
 from tapegrad.recording.plan import Plan
+from tapegrad.recording.serving import Serving
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import watch, watch_forever
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type, new_array_function
@@ -54,6 +55,12 @@ class MarkingObject(Object, of=Marking):
     """The interceptor of inference mode."""
 
     outer: Object = slot("outer")
+
+
+class ServingObject(Object, of=Serving):
+    """An interceptor that may serve calls."""
+
+    call_traced: Object = slot("call_traced")  # None, or a function
 
 
 class LeafObject(Object, of=Leaf):
@@ -110,6 +117,7 @@ class Runtime(Struct):
     slice_type: Type
     index_error: Type
     marking_type: Type
+    serving_type: Type
     inference_layout_type: Type
     # Constants.
     none: Object
@@ -154,6 +162,7 @@ _OBJECTS: Final[Mapping[str, object]] = {
     "slice_type": slice,
     "index_error": IndexError,
     "marking_type": Marking,
+    "serving_type": Serving,
     "inference_layout_type": InferenceLayout,
     "none": None,
     "true": True,

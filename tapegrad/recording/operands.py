@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tapegrad.compiler.intrinsics import stack
 from tapegrad.modes import DISABLED, INTERCEPTORS, WRITES_NOTED
 from tapegrad.recording.keys import (
     KEY_WORDS,
@@ -13,9 +14,17 @@ from tapegrad.recording.keys import (
     Objects,
     OpFields,
 )
-from tapegrad.recording.native import as_float, decref, incref, integer, vectorcall
-from tapegrad.recording.objects import LayoutObject, MarkingObject, Runtime, TensorObject, is_tensor, plain_layout
-from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Tuple
+from tapegrad.recording.native import as_float, decref, incref, integer, new_integer, vectorcall
+from tapegrad.recording.objects import (
+    LayoutObject,
+    MarkingObject,
+    Runtime,
+    ServingObject,
+    TensorObject,
+    is_tensor,
+    plain_layout,
+)
+from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Tuple, Type
 from tapegrad.runtime.structs import Array, Struct, embedded, sizeof
 from tapegrad.tape.entries import SLOT
 from tapegrad.tape.structs import PAGE_BYTES, Entry, PageHead
@@ -23,7 +32,9 @@ from tapegrad.tape.structs import PAGE_BYTES, Entry, PageHead
 # Statuses, in place of positive lengths and layouts: Python serves the call; Python raised.
 TO_PYTHON, RAISED = 0, -1
 # Further statuses of `read_mode`.
-RECORDS, RECORDS_NOT, MARKS = 1, 2, 3
+RECORDS, RECORDS_NOT, MARKS, SERVED = 1, 2, 3, 4
+MOST_SERVED: Final = 12  # arguments of a call that is SERVED
+_SERVED_BYTES: Final = 8 * (3 + MOST_SERVED)
 
 
 class Call(Struct):
@@ -90,9 +101,10 @@ def renew_views(runtime: Runtime, op: OpFields, args: Array[Object]) -> int:
 
 
 def read_mode(runtime: Runtime, op: OpFields, args: Array[Object], mode: int) -> int:
-    """Return whether this call is recorded: RECORDS, RECORDS_NOT, MARKS, TO_PYTHON or RAISED.
+    """Return whether this call is recorded: RECORDS, RECORDS_NOT, MARKS, SERVED, TO_PYTHON or RAISED.
 
-    MARKS stands for inference mode: the call is not recorded, and its results are marked (`recording.marks`).
+    MARKS stands for inference mode: the call is not recorded, and its results are marked (`recording.marks`). SERVED
+    stands for a trace that may serve the call: `call_traced`.
     """
     if mode & WRITES_NOTED and renew_views(runtime, op, args) == 0:
         return RAISED
@@ -104,10 +116,10 @@ def read_mode(runtime: Runtime, op: OpFields, args: Array[Object], mode: int) ->
         if interceptor.type == runtime.marking_type and interceptor.outer == runtime.none:
             status = MARKS
         elif interceptor != runtime.none:
-            status = TO_PYTHON
+            status = SERVED if serves(runtime, interceptor) else TO_PYTHON
         decref(interceptor)
-        if status == TO_PYTHON:
-            return TO_PYTHON
+        if status == TO_PYTHON or status == SERVED:
+            return status
     if mode & DISABLED:  # in some thread
         enabled = vectorcall(runtime.is_enabled_here, 0, 0, 0)
         if enabled == 0:
@@ -118,6 +130,46 @@ def read_mode(runtime: Runtime, op: OpFields, args: Array[Object], mode: int) ->
             status = RECORDS_NOT
         decref(enabled)
     return status
+
+
+# ---- traces
+
+
+def serves(runtime: Runtime, interceptor: Object) -> int:
+    """Whether an interceptor serves calls now."""
+    kind = interceptor.type
+    while kind != 0 and kind != runtime.serving_type:
+        kind = kind.base
+    function = ServingObject(interceptor).call_traced if kind != 0 else runtime.none
+    return 1 if function != 0 and function != runtime.none else 0
+
+
+def call_traced(runtime: Runtime, op: OpFields, args: Array[Object], nargs: int) -> Object:
+    """Let the interceptor serve a call; return None if it leaves it, and 0 if Python raised."""
+    enabled, interceptor = Object(runtime.true), ServingObject(vectorcall(runtime.interceptor_here, 0, 0, 0))
+    if interceptor == 0:
+        return Object(0)
+    incref(enabled)
+    if runtime.mode.bits & DISABLED:  # in some thread
+        decref(enabled)
+        enabled = Object(vectorcall(runtime.is_enabled_here, 0, 0, 0))
+    count = Object(new_integer(-1 if op.flags & SEQUENCE_OF_OPERANDS else op.n_operands))
+    result = Object(0)
+    if enabled != 0 and count != 0:
+        whole = Array[Object](stack(_SERVED_BYTES))
+        whole[0], whole[1], whole[2] = op.plans, enabled, count
+        for k in range(nargs):
+            whole[3 + k] = args[k]
+        function = interceptor.call_traced
+        incref(function)  # the call may take it away
+        result = Object(vectorcall(function, whole, 3 + nargs, 0))
+        decref(function)
+    if enabled != 0:
+        decref(enabled)
+    if count != 0:
+        decref(count)
+    decref(interceptor)
+    return result
 
 
 # ---- layouts and data

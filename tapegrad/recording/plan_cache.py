@@ -101,7 +101,7 @@ class PlanCache(dict[Any, Plan]):
                 if self._table is None:
                     reflected = next(filter(None, self.operators.values()), None)
                     operator = as_operator(fallback) if n_operands == 2 else None
-                    self._table = PlanTable(name, n_operands, n_arguments, fallback, reflected, flags, operator)
+                    self._table = PlanTable(name, n_operands, n_arguments, fallback, reflected, flags, operator, self)
                     keep_forever(self)
                 return self._table
 

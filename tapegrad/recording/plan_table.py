@@ -44,11 +44,12 @@ class PlanTable:
         reflected: Callable[..., Any] | None = None,
         flags: int = 0,
         operator: Callable[..., Any] | None = None,
+        plans: object = None,
     ) -> None:
         self._name, self._functions = name, (fallback, operator, reflected)  # whose addresses stand in `op_words`
         self.lines: dict[tuple[int, ...], tuple[list[int], Any]] = {}
         self.op_words = watch(np.zeros((3, OP_WORDS), dtype=np.int64), f"what compiled code knows of {name}")
-        self.op_words[:] = runtime().ctypes.data, n_operands, n_arguments, 0, 0, id(fallback), 0, flags
+        self.op_words[:] = runtime().ctypes.data, n_operands, n_arguments, 0, 0, id(fallback), 0, flags, id(plans)
         self.op_words[1:, OpFields.word("fallback")] = id(operator or fallback)
         if reflected is not None:
             self.op_words[2, OpFields.word("reflected")] = id(reflected)

@@ -26,11 +26,14 @@ from tapegrad.recording.objects import Runtime, TensorObject
 from tapegrad.recording.operands import (
     CALL_BYTES,
     MARKS,
+    MOST_SERVED,
     RAISED,
     RECORDS,
     RECORDS_NOT,
+    SERVED,
     TO_PYTHON,
     Call,
+    call_traced,
     decref_all,
     hold_data,
     read_mode,
@@ -122,13 +125,20 @@ def record(self: NDArray, args: Array[Object], nargs: int, names: Tuple) -> int:
         pair[1] = args[0]
         args = pair
     most = op.n_arguments
-    if nargs < operands or nargs > operands + most or op.table == 0 or (names != 0 and most == 0):
+    if nargs < operands or nargs > operands + most or (names != 0 and most == 0):
         return vectorcall(op.fallback, args, nargs, names)
     mode, status = runtime.mode.bits, RECORDS
     if mode != 0:
         status = read_mode(runtime, op, args, mode)
         if status == MARKS:
             return compute_marked(runtime, op, args, nargs, names)
+        if status == SERVED:
+            if names == 0 and nargs <= MOST_SERVED:
+                result = call_traced(runtime, op, args, nargs)
+                if result != runtime.none:
+                    return result
+                decref(result)
+            status = TO_PYTHON
     call = Call(stack(CALL_BYTES))
     if status > 0:
         status = read_operands(runtime, op, call, args, status == RECORDS_NOT)

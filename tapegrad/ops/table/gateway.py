@@ -126,9 +126,6 @@ def connect(
     def call_new(*args: Any, **kwargs: Any) -> Any:
         interceptor = modes.interceptor()
         if interceptor is not None:
-            result = None if kwargs else call_traced(interceptor, plans, args)
-            if result is not None:
-                return result
             result = modes.around_call(plans.call, args, kwargs)
             if result is not NotImplemented:
                 return result
@@ -186,12 +183,6 @@ def compute(op: Op, bound: Bound, *, is_seen: bool = False) -> tuple[Any, Plan |
     if plan.pack is not None:
         return plan.pack(plan, out, *operands), known_plan
     return compiled.finish(plan, out, *operands, *index_arrays), known_plan
-
-
-def call_traced(interceptor: Any, plans: PlanCache, args: tuple[Any, ...]) -> Any:
-    """Return the result of a call that an interceptor serves by compiled code; None if it does not."""
-    call = getattr(interceptor, "call_traced", None)
-    return None if call is None else call(plans, args, modes.is_grad_enabled(), plans.n_operands)
 
 
 def call_intercepted(
