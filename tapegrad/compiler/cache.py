@@ -15,8 +15,10 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from tapegrad.compiler import files, jit
+from tapegrad.compiler.ahead import Part
 from tapegrad.compiler.fingerprint import fingerprint, fingerprint_of_ir
 from tapegrad.compiler.library import fingerprint_of_own
+from tapegrad.compiler.object_files import packed, unpacked
 from tapegrad.runtime.locks import hold_while_forking, module_lock
 from tapegrad.runtime.signals import undisturbed
 
@@ -96,6 +98,7 @@ def address_of_ir(
     *,
     imports: Mapping[str, int] = MappingProxyType({}),
     slp: bool = False,
+    parts: Mapping[str, Part] = MappingProxyType({}),
 ) -> int:
     """Return the address of a function of a module of LLVM's IR.
 
@@ -113,6 +116,8 @@ def address_of_ir(
         Addresses of functions of this process, by the names of their declarations in the text. Addresses do not count.
     slp : bool
         Whether LLVM looks for vectors in straight lines: see `tapegrad.compiler.modules.assemble_module`.
+    parts : mapping of Part, optional
+        Object code of functions that the text only declares, by their names.
 
     Returns
     -------
@@ -138,7 +143,9 @@ def address_of_ir(
     def make() -> bytes:
         from tapegrad.compiler.modules import assemble_module
 
-        return assemble_module(make_ir(), symbol, frozenset(imports), slp=slp)
+        code = assemble_module(make_ir(), symbol, frozenset(imports) | parts.keys(), slp=slp)
+        # The last one is the most likely that nobody has begun with.
+        return packed([code, *[part.code() for part in reversed(parts.values())]])
 
     return _obtain(name, digest, partial(files.path_of_program, digest), make, symbol, imports)
 
@@ -237,7 +244,10 @@ def _link(code: bytes, symbol: str = jit.SYMBOL, imports: Mapping[str, int] = Ma
     """Load object code and return the address of its function; None if the linker refuses it."""
     import llvmlite.binding as llvm
 
-    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
+    builder = llvm.JITLibraryBuilder()
+    for own in unpacked(code):
+        builder.add_object_img(own)
+    builder.add_current_process().export_symbol(symbol)
     if sys.platform == "win32":
         builder.import_symbol("_fltused", 1)  # says that the code has floating numbers; nobody reads it
     for name, address in imports.items():

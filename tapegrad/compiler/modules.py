@@ -6,11 +6,13 @@ unrolled, and functions are inlined where the text says so.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
 from tapegrad.compiler.assembly import ALLOWED, FEW_PASSES, JitError, improve_functions, inline, target_machine
 from tapegrad.compiler.object_files import undefined_symbols
@@ -34,6 +36,7 @@ def assemble_module(
     *,
     slp: bool = False,
     parts: Mapping[str, str] = MappingProxyType({}),
+    name: str = "",
 ) -> bytes:
     """Return the object code of a module, optimised for this CPU.
 
@@ -50,6 +53,9 @@ def assemble_module(
         Whether LLVM looks for vectors in straight lines. It takes long, and gains a tenth in bodies of loops.
     parts : mapping
         LLVM's IR of functions that it calls, by their names, which become parts of it.
+    name : str
+        The function's name in the object code, if it is a part of a program: then the module gets few passes, as one
+        does that is as long as the whole.
 
     Raises
     ------
@@ -64,11 +70,12 @@ def assemble_module(
     lines = ir.count("\n")
     machine = target_machine(1 if lines >= _VERY_LONG else 3)
     try:
-        module = llvm.parse_assembly(ir)
-        for name, text in parts.items():
-            part = llvm.parse_assembly(text)
+        context = llvm.create_context()
+        module = llvm.parse_assembly(ir, context)
+        for own, text in parts.items():
+            part = llvm.parse_assembly(text, context)
             for item in part.functions:
-                if not item.is_declaration and item.name != name:
+                if not item.is_declaration and item.name != own:
                     item.linkage = "internal"
             part.triple, part.data_layout = module.triple, module.data_layout
             module.link_in(part)
@@ -85,13 +92,33 @@ def assemble_module(
     options.loop_vectorization = options.loop_unrolling = False
     options.slp_vectorization = slp
     passes = llvm.create_pass_builder(machine, options)
-    if lines < _LONG:
+    if name:
+        module.get_function(symbol).name = name
+    if lines < _LONG and not name:
         passes.getModulePassManager().run(module, passes)
     else:
         inline(module, passes)
         improve_functions(module, passes, FEW_PASSES)
-    code: bytes = machine.emit_object(module)
+    code = _emitted(module, machine)
     foreign = sorted(undefined_symbols(code) - ALLOWED - imports)
     if foreign:
         raise JitError(f"{symbol}: the object code needs {', '.join(foreign)}, which no library here defines")
     return code
+
+
+def _emitted(module: Any, machine: Any) -> bytes:
+    """Return the object code of a module, as ``machine.emit_object`` does.
+
+    llvmlite lets one thread into LLVM at a time. Modules of different contexts share nothing, and this is where LLVM
+    works longest.
+    """
+    emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
+    with ffi.OutputString() as message:
+        memory = getattr(emit, "_cfn", emit)(machine, module, 1, message)
+        if not memory:
+            raise JitError(str(message))
+    try:
+        start, size = ffi.lib.LLVMPY_GetBufferStart(memory), ffi.lib.LLVMPY_GetBufferSize(memory)
+        return ctypes.string_at(start, size)
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(memory)

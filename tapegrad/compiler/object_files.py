@@ -1,11 +1,43 @@
-"""Object files of Linux (ELF), macOS (Mach-O) and Windows (COFF): which symbols they leave to the linker."""
+"""Object files of Linux (ELF), macOS (Mach-O) and Windows (COFF): which symbols they leave to the linker.
+
+Several object files of one library stand in one file, behind a head that has their lengths.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-__all__ = ["undefined_symbols"]
+__all__ = ["packed", "undefined_symbols", "unpacked"]
+
+_SEVERAL: Final = b"several\0"
+
+
+def packed(codes: Sequence[bytes]) -> bytes:
+    """Return object files as one.
+
+    Examples
+    --------
+    >>> unpacked(packed([b"one", b"two"]))
+    [b'one', b'two']
+    """
+    if len(codes) == 1:
+        return codes[0]
+    lengths = struct.pack(f"<{1 + len(codes)}Q", len(codes), *map(len, codes))
+    return b"".join([_SEVERAL, lengths, *codes])
+
+
+def unpacked(code: bytes) -> list[bytes]:
+    """Return the object files that stand in one."""
+    if not code.startswith(_SEVERAL):
+        return [code]
+    (count,) = struct.unpack_from("<Q", code, len(_SEVERAL))
+    found, at = [], len(_SEVERAL) + 8 * (1 + count)
+    for length in struct.unpack_from(f"<{count}Q", code, len(_SEVERAL) + 8):
+        found.append(code[at : at + length])
+        at += length
+    return found
 
 
 def undefined_symbols(code: bytes) -> set[str]:

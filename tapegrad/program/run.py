@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tapegrad.compiler import ahead
 from tapegrad.compiler.jit import JitError
 from tapegrad.modes import is_grad_enabled
 from tapegrad.program import garbage
@@ -35,11 +36,12 @@ def _known_code(program: Program, may_stop: bool) -> Code | Remembered:
     if found is not None:
         return found
     try:
-        code = _lowered(program, may_stop)
+        with ahead.making():
+            code = _lowered(program, may_stop)
+            code.address()  # now it can be found by others
     except Refused as error:
         remember(program, kind, str(error))
         raise
-    code.address()  # now it can be found by others
     remember(program, kind, code)
     return code
 

@@ -27,7 +27,7 @@ from tapegrad.program.writing_down import (
     write_call,
 )
 from tapegrad.recording.native import as_float, decref, incref, integer, load, new_object
-from tapegrad.recording.objects import Runtime, TensorObject, plain_layout, runtime
+from tapegrad.recording.objects import TensorObject, plain_layout, runtime
 from tapegrad.recording.operands import items_of
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List, NDArray, Object, Slice, Tuple

@@ -24,7 +24,7 @@ from tapegrad.recording.objects import (
     is_tensor,
     plain_layout,
 )
-from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Tuple, Type
+from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct, embedded, sizeof
 from tapegrad.tape.entries import SLOT
 from tapegrad.tape.structs import PAGE_BYTES, Entry, PageHead
@@ -118,7 +118,7 @@ def read_mode(runtime: Runtime, op: OpFields, args: Array[Object], mode: int) ->
         elif interceptor != runtime.none:
             status = SERVED if serves(runtime, interceptor) else TO_PYTHON
         decref(interceptor)
-        if status == TO_PYTHON or status == SERVED:
+        if status != RECORDS and status != MARKS:
             return status
     if mode & DISABLED:  # in some thread
         enabled = vectorcall(runtime.is_enabled_here, 0, 0, 0)

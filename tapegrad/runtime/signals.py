@@ -11,6 +11,23 @@ T = TypeVar("T")
 _STACK: int = 1 << 24  # bytes; LLVM needs more than some systems give to a thread
 
 
+def start(work: Callable[[], object], name: str) -> threading.Thread:
+    """Start a thread with a stack for LLVM; the process does not exit before it ends.
+
+    Raises
+    ------
+    RuntimeError
+        If the interpreter ends.
+    """
+    thread = threading.Thread(target=work, name=name, daemon=False)
+    before = threading.stack_size(_STACK)
+    try:
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    return thread
+
+
 def undisturbed(work: Callable[[], T]) -> T:
     """Call a function where no signal handler interrupts it; return what it returns, or raise what it raises.
 
@@ -27,14 +44,10 @@ def undisturbed(work: Callable[[], T]) -> T:
         except BaseException as error:  # raised in the main thread
             errors.append(error)
 
-    thread = threading.Thread(target=run, name="tapegrad-undisturbed", daemon=False)
-    before = threading.stack_size(_STACK)
     try:
-        thread.start()
+        thread = start(run, "tapegrad-undisturbed")
     except RuntimeError:  # the interpreter ends, and starts no thread any more
         return work()
-    finally:
-        threading.stack_size(before)
     thread.join()
     try:
         if errors:

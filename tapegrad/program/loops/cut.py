@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tapegrad.program.columns import Columns
 from tapegrad.program.fuse import Fused, fuse
+from tapegrad.program.loops.driver import begun
 from tapegrad.program.loops.find import kind_of
 from tapegrad.program.loops.places import nbytes_of
 from tapegrad.program.machine_code import Refused
@@ -161,7 +162,7 @@ def cut_at(program: Program, only: Container[int], fused: Callable[[Program], Co
 
     def whole(places: Sequence[int]) -> list[tuple[Part, Code]]:
         part = cutter.part(places)
-        return [(part, fused(part.body))]
+        return [(part, begun(fused(part.body)))]
 
     return _parts(cutter, found, cutter.absorb(found), {}, whole)
 
@@ -272,7 +273,7 @@ def _fused(cutter: Cutter, places: Sequence[int], is_last: bool) -> list[tuple[P
     """Return entries as one part, or as several if they cannot be fused as one."""
     part = cutter.part(places)
     try:
-        return [(part, fuse(part.body, in_brief=True, scalars=SCALARS))]
+        return [(part, begun(fuse(part.body, in_brief=True, scalars=SCALARS)))]
     except Refused:
         pass
     parts = cutter.components(places)
@@ -282,7 +283,7 @@ def _fused(cutter: Cutter, places: Sequence[int], is_last: bool) -> list[tuple[P
     if len(parts) > 1:
         return [own for each in parts for own in _fused(cutter, each, is_last)]
     try:
-        return [(part, fuse(part.body, scalars=_ALONE))]
+        return [(part, begun(fuse(part.body, scalars=_ALONE)))]
     except Refused as error:
         if not is_last:
             raise

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
+from tapegrad.compiler import ahead
 from tapegrad.compiler.assembly import marked
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.text import constant_array
@@ -22,6 +22,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 
 __all__ = ["Straight", "declarations", "driver_text", "linked"]
 
+F = TypeVar("F", bound="Code")
 _INLINE: Final = 20_000  # characters of a stage that is a part of the function that calls it
 
 
@@ -36,6 +37,8 @@ class Code(Protocol):
     def may_fail(self) -> bool: ...
     @property
     def stops(self) -> Sequence[np.ndarray]: ...
+    @property
+    def imports(self) -> Mapping[str, int]: ...
     def source(self) -> str: ...
 
 
@@ -72,7 +75,11 @@ class Driver(MachineCode):
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
-        return address_of_ir("program", self.key, lambda: self.ir, SYMBOL, imports=self.imports)
+        stages = stages_within(self.codes)
+        parts = {name: part for name, part in ahead.begun().items() if name in stages}
+        return address_of_ir(
+            "program", self.key, lambda: linked(self.text, self.codes, parts), SYMBOL, imports=self.imports, parts=parts
+        )
 
     def source(self) -> str:
         """Return what the code computes, as lines to read."""
@@ -257,22 +264,43 @@ def name_of(code: Code) -> str:
     return "stage_" + hashlib.blake2b(code.key.encode(), digest_size=12).hexdigest()
 
 
-def linked(text: str, codes: Sequence[Code]) -> str:
-    """Return one module of the driver and its stages, and of theirs."""
-    import llvmlite.binding as llvm
+def begun(code: F) -> F:
+    """Let LLVM begin with the code of a stage that is long, and so no part of the function that calls it."""
+    text = "" if isinstance(code, Driver) else code.ir
+    if len(text) >= _INLINE:
+        name, imports = name_of(code), frozenset(code.imports)
 
-    texts = {SYMBOL: text}
-    waiting, counts = list(codes), Counter[str]()
+        def make() -> bytes:
+            from tapegrad.compiler.modules import assemble_module
+
+            return assemble_module(text, SYMBOL, imports, name=name)
+
+        ahead.begin(name, make)
+    return code
+
+
+def stages_within(codes: Sequence[Code]) -> dict[str, list[Code]]:
+    """Return the stages, and those of stages, by their names: as often as each is called."""
+    waiting, found = list(codes), dict[str, list[Code]]()
     while waiting:
         code = waiting.pop()
-        name = name_of(code)
-        counts[name] += 1
-        if name not in texts:
-            texts[name] = code.text if isinstance(code, Driver) else code.ir
-            waiting += code.codes if isinstance(code, Driver) else ()
-    module = llvm.parse_assembly(texts.pop(SYMBOL))
-    for name, stage in texts.items():
-        way = "alwaysinline" if counts[name] == 1 and len(stage) < _INLINE else "noinline"
+        same = found.setdefault(name_of(code), [])
+        same.append(code)
+        if len(same) == 1 and isinstance(code, Driver):
+            waiting += code.codes
+    return found
+
+
+def linked(text: str, codes: Sequence[Code], apart: Container[str] = ()) -> str:
+    """Return one module of the driver and its stages, and of theirs, but for those that are apart."""
+    import llvmlite.binding as llvm
+
+    module = llvm.parse_assembly(text)
+    for name, (code, *others) in stages_within(codes).items():
+        if name in apart:
+            continue
+        stage = code.text if isinstance(code, Driver) else code.ir
+        way = "noinline" if others or len(stage) >= _INLINE else "alwaysinline"
         part = llvm.parse_assembly(marked(stage, {SYMBOL: way}.get))
         for item in (*part.functions, *part.global_variables):
             if not item.is_declaration and not item.name.startswith("llvm."):

@@ -17,7 +17,7 @@ from tapegrad.program.loops.buffers import Buffers
 from tapegrad.program.loops.checkpointed import CheckpointedCode
 from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut, cut_at
 from tapegrad.program.loops.deferred import defer
-from tapegrad.program.loops.driver import Driver, Straight, driver_text
+from tapegrad.program.loops.driver import Driver, Straight, begun, driver_text
 from tapegrad.program.loops.find import TURNS, Run, find_runs, runs_between
 from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import Ends, Place, Places, ends_of_body, offset_of_row, place_of_row
@@ -105,9 +105,9 @@ def code_of(
     if not any(isinstance(stage, Loop) for stage in stages):
         return _straight_code(program, in_threads=in_threads, in_loops=in_loops)
     codes = [
-        code_of(stage.body, in_loops=True, ends=ends_of_body(stage.inputs, stage.outputs))
+        begun(code_of(stage.body, in_loops=True, ends=ends_of_body(stage.inputs, stage.outputs)))
         if isinstance(stage, Loop)
-        else stage.code or _straight_code(stage.body, in_loops=True)
+        else stage.code or begun(_straight_code(stage.body, in_loops=True))
         for stage in stages
     ]
     return Staged(program, stages, codes, places)
