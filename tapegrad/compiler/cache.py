@@ -145,7 +145,7 @@ def address_of_ir(
 
         code = assemble_module(make_ir(), symbol, frozenset(imports) | parts.keys(), slp=slp)
         # The last one is the most likely that nobody has begun with.
-        return packed([code, *[part.code() for part in reversed(parts.values())]])
+        return packed([code, *[part.code() for part in reversed([*parts.values()])]])
 
     return _obtain(name, digest, partial(files.path_of_program, digest), make, symbol, imports)
 

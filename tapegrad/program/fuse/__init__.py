@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
+from tapegrad.program.apart import begun, name_of, parts_of
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.choices import either_way
-from tapegrad.program.fuse.emit import Emitter, module_text
+from tapegrad.program.fuse.emit import Emitter
 from tapegrad.program.fuse.estimates import (
     fewest_scalars,
     loaded_scalars,
@@ -25,6 +27,7 @@ from tapegrad.program.fuse.estimates import (
 from tapegrad.program.fuse.flat import Flat, batches_alone, flat, note_too_long
 from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
+from tapegrad.program.fuse.module import Module, module_of
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
 from tapegrad.program.fuse.nest_plan import LANES, SIZE, NestPlan
 from tapegrad.program.fuse.nests import chunk_of, fewer_lanes, plan_nests
@@ -76,10 +79,11 @@ class Fused(MachineCode):
     stops: Sequence[np.ndarray] = ()
 
     def __init__(
-        self, ir: str, scratch_bytes: int, source: Callable[[], str], notes: list[str], stages: Sequence[int] = (),
-        imports: Mapping[str, int] = MappingProxyType({}),
+        self, module: Module, scratch_bytes: int, source: Callable[[], str], notes: list[str],
+        stages: Sequence[int] = (), imports: Mapping[str, int] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        self.ir, self.scratch_bytes, self._source, self._notes = ir, scratch_bytes, source, notes
+        self.module, self.ir = module, str(module)
+        self.scratch_bytes, self._source, self._notes = scratch_bytes, source, notes
         self.stages, self.imports = tuple(stages), imports
 
     @property
@@ -89,7 +93,10 @@ class Fused(MachineCode):
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
-        return address_of_ir("program", self.ir, lambda: self.ir, SYMBOL, imports=self.imports)
+        name, is_cut = name_of(self), len(self.module.pieces) > 1
+        parts = parts_of((name_of(begun(self)),)) if is_cut else {}
+        text = partial(self.module.calling, name) if parts else lambda: self.ir
+        return address_of_ir("program", self.ir, text, SYMBOL, imports=self.imports, parts=parts)
 
     def source(self) -> str:
         """Return what the code computes, as loops to read."""
@@ -211,8 +218,8 @@ def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, i
             module, source = blocks.module(phases, constants), lambda: of_phases(lowered.graph, phases)
             return Fused(module, blocks.scratch, source, _notes_of_phases(phases), blocks.counts)
         emitter = Emitter(lowered.graph, memory, width)
-        ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
-        return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
+        module = module_of(emitter, lambda: emitter.phases(phases), (), constants)
+        return Fused(module, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
     lowered = lower(flattened, long, _NODES, roles)
     return _nested(program, lowered, _stores(lowered), roles.lengths, bool(flattened.sizes))
 
@@ -252,8 +259,8 @@ def _nested(
         raise TooLongError(f"{nests.nbytes} bytes would stand between its nests of loops")
     size, head = lay_out(nests, memory)
     nested = NestEmitter(lowered.graph, memory, nests, chunk)
-    ir = module_text(nested, nested.stages, head, constants)
-    return Fused(ir, size, lambda: of_nests(lowered.graph, nests), _notes_of_nests(nests, size))
+    module = module_of(nested, nested.stages, head, constants)
+    return Fused(module, size, lambda: of_nests(lowered.graph, nests), _notes_of_nests(nests, size))
 
 
 def _notes_of_phases(phases: Sequence[Phase]) -> list[str]:

@@ -12,8 +12,9 @@ from typing import Final
 
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.choices import each_way
-from tapegrad.program.fuse.emit import TURNS, Emitter, arguments_of, is_rounded, is_short, outside, start_of
+from tapegrad.program.fuse.emit import TURNS, Emitter, is_rounded, is_short, start_of
 from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.module import Module, arguments_of, outside
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone, cycles
 from tapegrad.program.fuse.text import BYTES, STORED, constant, typed
@@ -70,8 +71,8 @@ class BlockEmitter(Emitter):
 
     # ---- the module
 
-    def module(self, phases: Sequence[Phase], constants: Sequence[str]) -> str:
-        """Return the module of a schedule; see `tapegrad.program.fuse.emit.module_text`."""
+    def module(self, phases: Sequence[Phase], constants: Sequence[str]) -> Module:
+        """Return the module of a schedule; see `tapegrad.program.fuse.module.module_of`."""
         self._arguments, head = arguments_of(self.memory)
         self._find_crossing(phases)
         before: Phase | None = None
@@ -86,11 +87,11 @@ class BlockEmitter(Emitter):
         cases = " ".join(f"i64 {number}, label %case{number}" for number in numbers)
         calls = [f"case{number}:\n  call void @stage{number}({given})\n  ret void" for number in numbers]
         parameters = "ptr %inputs, ptr %outputs, ptr %scratch, i64 %stage, i64 %first, i64 %end"
-        return "\n".join([
-            *outside(self.text), *constants, *self._stages,
+        main = "\n".join([
             f"define void @{SYMBOL}({parameters}) nounwind {{", "entry:", *head,
             f"  switch i64 %stage, label %none [ {cases} ]", "none:", "  ret void", *calls, "}", "",
         ])  # fmt: skip
+        return Module("\n".join([*outside(self.text), *constants, *self._stages]), (), main)
 
     # ---- stages
 

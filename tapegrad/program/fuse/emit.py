@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -15,16 +15,14 @@ from tapegrad.program.fuse.rows import load_rows, store_rows
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
 from tapegrad.program.fuse.straight import write as write_straight
-from tapegrad.program.fuse.text import Text, constant, suffix, typed, vmath_text
+from tapegrad.program.fuse.text import constant, suffix, typed
 from tapegrad.program.fuse.turns import Turns
-from tapegrad.program.machine_code import SYMBOL
 
-__all__ = ["TURNS", "module_text"]
+__all__ = ["TURNS", "Emitter"]
 
 _SHORT: Final = 3  # segments that are not worth a loop
 TURNS: Final = 32  # in whose sums of float32 numbers rounding does not show
 _START: Final = {"sum": -0.0, "prod": 1.0}
-_MOST_INLINED: Final = 200  # calls of functions of vmath: as parts of straight code, each takes LLVM 2 to 10 ms
 
 
 class Emitter(Turns):
@@ -288,60 +286,3 @@ def start_of(kind: str, char: str) -> float:
         return kind == "min"
     ends = np.iinfo(char)
     return int(ends.min if kind == "max" else ends.max)
-
-
-class Writer(Protocol):
-    """What writes the instructions of a module: see `Emitter`."""
-
-    text: Text
-    memory: Memory
-
-
-def module_text(emitter: Writer, write: Callable[[], str | None], head: Sequence[str], constants: Sequence[str]) -> str:
-    """Return the module of a schedule.
-
-    Parameters
-    ----------
-    emitter : Emitter
-    write : callable
-        Writes the instructions; returns the name of the status of code that may fail, see
-        `tapegrad.program.variants.Variant`.
-    head : sequence of str
-        Lines that find the parts of the scratch memory.
-    constants : sequence of str
-        Definitions of constants that stand in memory.
-    """
-    text = emitter.text
-    arguments, entry = arguments_of(emitter.memory)
-    status = write()
-    formulas, declared = outside(text)
-    parameters = ", ".join([f"ptr noalias {name}" for name in arguments] + ["ptr noalias align 64 %scratch"])
-    given = ", ".join([f"ptr {name}" for name in arguments] + ["ptr %scratch"])
-    kind, more = ("i64", ", ptr %call, ptr %stops") if status else ("void", "")
-    call, value = f"call {kind} @fused({given})", ""
-    if status:
-        call, value = f"%status = {call}", " %status"
-    return "\n".join([
-        formulas, *constants, declared,
-        f"define internal {kind} @fused({parameters}) alwaysinline nounwind {{",
-        "entry:", *head, *text.lines, f"  ret {kind} {status or ''}", "}",
-        f"define {kind} @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch{more}) nounwind {{", *entry,
-        f"  {call}", f"  ret {kind}{value}", "}", "",
-    ])  # fmt: skip
-
-
-def arguments_of(memory: Memory) -> tuple[list[str], list[str]]:
-    """Return the names of the pointers to inputs and outputs, and the lines that read them from their tables."""
-    names, lines = [], []
-    for (kind, number), name in memory.pointers.items():
-        if kind in ("in", "out"):
-            names.append(name)
-            lines.append(f"  {name}.p = getelementptr ptr, ptr %{kind}puts, i64 {number}")
-            lines.append(f"  {name} = load ptr, ptr {name}.p, align 8")
-    return names, lines
-
-
-def outside(text: Text) -> tuple[str, str]:
-    """Return the definitions of the functions of vmath that were called, and the declarations of others."""
-    formulas, known = vmath_text(frozenset(text.functions), text.n_formulas <= _MOST_INLINED)
-    return formulas, "\n".join(line for name, line in sorted(text.declared.items()) if name not in known)

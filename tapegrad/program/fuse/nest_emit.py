@@ -20,6 +20,7 @@ from tapegrad.program.fuse.text import BYTES, Text, constant, typed
 __all__ = ["NestEmitter", "lay_out"]
 
 _TILE: Final = 8  # turns of a loop that are computed side by side
+_PIECE: Final = 600  # lines
 _NODES: Final = 160  # that such turns may have if nothing is added up: they share what they load
 
 
@@ -70,8 +71,10 @@ class NestEmitter(SumsEmitter):
     def stage(self, stage: Stage) -> None:
         """Write the nests of a stage."""
         for nest in stage.before:
+            self.cut()
             self.straight([target.node for target in nest.targets])
             self.nest(nest, {}, "0")
+        self.cut()
         nodes = [node for node, _, _ in stage.scalars]
         self.straight([*nodes, *[target.node for nest in stage.chunked for target in nest.targets]])
         for node, base, offset in stage.scalars:
@@ -94,6 +97,12 @@ class NestEmitter(SumsEmitter):
             self.loop_over(length, self.chunk, chunk)
         for base, own in sums.items():
             self.combined(own, partial[base])
+
+    def cut(self) -> None:
+        """Begin another function if this one is long: LLVM makes several at once."""
+        if len(self.text.lines) >= _PIECE:
+            self.text.begin(after_this=True)
+            self.block, self.uniform = "entry", {}
 
     def straight(self, roots: Sequence[Node]) -> None:
         """Write the scalars that roots depend on."""

@@ -58,6 +58,7 @@ class Text:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
+        self.functions_before: list[list[str]] = []  # the lines of functions that run before this one
         self.functions: set[tuple[str, str, int]] = set()  # of vmath: name, dtype, width
         self.n_formulas = 0  # calls of these
         self._count = 0
@@ -92,8 +93,10 @@ class Text:
         self.lines.append(f"{label}:")
         self._known.clear()
 
-    def begin(self) -> None:
-        """Begin another function."""
+    def begin(self, *, after_this: bool = False) -> None:
+        """Begin another function, which may run `after_this`."""
+        if after_this:
+            self.functions_before.append(self.lines)
         self.lines = []
         self._known.clear()
 

@@ -15,10 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
+from tapegrad.program.apart import name_of
 from tapegrad.program.batch import Batch
 from tapegrad.program.fuse import Fused, fuse
 from tapegrad.program.loops.body import Loop
-from tapegrad.program.loops.driver import Straight, driver_text, linked, name_of
+from tapegrad.program.loops.driver import Straight, driver_text, linked
 from tapegrad.program.loops.find import find_runs
 from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of

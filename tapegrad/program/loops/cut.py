@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
+from tapegrad.program.apart import begun
 from tapegrad.program.columns import Columns
 from tapegrad.program.fuse import Fused, fuse
-from tapegrad.program.loops.driver import begun
 from tapegrad.program.loops.find import kind_of
 from tapegrad.program.loops.places import nbytes_of
 from tapegrad.program.machine_code import Refused
@@ -187,7 +187,7 @@ def _parts(
         for place in stretches[level]:
             if place in found:
                 group = found[place]
-                parts.append((Part(group.inputs, group.outputs, group.body), group.code))
+                parts.append((Part(group.inputs, group.outputs, group.body), begun(group.code)))
             else:
                 parts.append(_stop(cutter, place, stops[place]))
     return parts

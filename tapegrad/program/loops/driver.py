@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-from tapegrad.compiler import ahead
 from tapegrad.compiler.assembly import marked
 from tapegrad.compiler.cache import address_of_ir
+from tapegrad.program.apart import LONG, name_of, parts_of
+from tapegrad.program.fuse.module import Module
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.places import ARENA, Ends, Line, Move, Place, Places, ends_of, nbytes_of, with_memory
@@ -22,9 +22,6 @@ from tapegrad.runtime.named_tuples import NamedTuple
 
 __all__ = ["Straight", "declarations", "driver_text", "linked"]
 
-F = TypeVar("F", bound="Code")
-_INLINE: Final = 20_000  # characters of a stage that is a part of the function that calls it
-
 
 class Code(Protocol):
     """What the driver asks of the code of a stage: see `tapegrad.program.fuse.Fused`."""
@@ -33,6 +30,8 @@ class Code(Protocol):
     def key(self) -> str: ...
     @property
     def ir(self) -> str: ...
+    @property
+    def module(self) -> Module: ...
     @property
     def may_fail(self) -> bool: ...
     @property
@@ -75,8 +74,7 @@ class Driver(MachineCode):
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
-        stages = stages_within(self.codes)
-        parts = {name: part for name, part in ahead.begun().items() if name in stages}
+        parts = parts_of(stages_within(self.codes))
         return address_of_ir(
             "program", self.key, lambda: linked(self.text, self.codes, parts), SYMBOL, imports=self.imports, parts=parts
         )
@@ -259,26 +257,6 @@ def _at(text: _Text, pointer: str, line: Line, turn: str) -> str:
     return text.op(f"getelementptr i8, ptr {pointer}, i64 {text.op(f'mul i64 {turn}, {line.stride}')}")
 
 
-def name_of(code: Code) -> str:
-    """Return the name of a stage's function: stages of the same text have one."""
-    return "stage_" + hashlib.blake2b(code.key.encode(), digest_size=12).hexdigest()
-
-
-def begun(code: F) -> F:
-    """Let LLVM begin with the code of a stage that is long, and so no part of the function that calls it."""
-    text = "" if isinstance(code, Driver) else code.ir
-    if len(text) >= _INLINE:
-        name, imports = name_of(code), frozenset(code.imports)
-
-        def make() -> bytes:
-            from tapegrad.compiler.modules import assemble_module
-
-            return assemble_module(text, SYMBOL, imports, name=name)
-
-        ahead.begin(name, make)
-    return code
-
-
 def stages_within(codes: Sequence[Code]) -> dict[str, list[Code]]:
     """Return the stages, and those of stages, by their names: as often as each is called."""
     waiting, found = list(codes), dict[str, list[Code]]()
@@ -299,8 +277,11 @@ def linked(text: str, codes: Sequence[Code], apart: Container[str] = ()) -> str:
     for name, (code, *others) in stages_within(codes).items():
         if name in apart:
             continue
-        stage = code.text if isinstance(code, Driver) else code.ir
-        way = "noinline" if others or len(stage) >= _INLINE else "alwaysinline"
+        if isinstance(code, Driver):
+            stage = code.text
+        else:
+            stage = code.module.calling(name) if f"{name}.0" in apart else code.ir
+        way = "noinline" if others or len(stage) >= LONG else "alwaysinline"
         part = llvm.parse_assembly(marked(stage, {SYMBOL: way}.get))
         for item in (*part.functions, *part.global_variables):
             if not item.is_declaration and not item.name.startswith("llvm."):

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.program.apart import begun
 from tapegrad.program.fuse import LIMIT, Fused, fuse
 from tapegrad.program.loops.arena import planned
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
@@ -17,7 +18,7 @@ from tapegrad.program.loops.buffers import Buffers
 from tapegrad.program.loops.checkpointed import CheckpointedCode
 from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut, cut_at
 from tapegrad.program.loops.deferred import defer
-from tapegrad.program.loops.driver import Driver, Straight, begun, driver_text
+from tapegrad.program.loops.driver import Driver, Straight, driver_text
 from tapegrad.program.loops.find import TURNS, Run, find_runs, runs_between
 from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import Ends, Place, Places, ends_of_body, offset_of_row, place_of_row

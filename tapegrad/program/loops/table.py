@@ -12,9 +12,10 @@ from typing import Final
 
 import numpy as np
 
+from tapegrad.program.apart import name_of
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.chains import chain_text, chains_of
-from tapegrad.program.loops.driver import Code, declarations, name_of
+from tapegrad.program.loops.driver import Code, declarations
 from tapegrad.program.machine_code import SYMBOL
 
 __all__ = ["Call", "pointer_bytes", "table_text"]

@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from tapegrad.program.apart import name_of
 from tapegrad.program.fuse.text import constant_array
-from tapegrad.program.loops.driver import Code, name_of
+from tapegrad.program.loops.driver import Code
 from tapegrad.program.machine_code import SYMBOL, Refused
 from tapegrad.program.program import Program
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tapegrad.program.fuse import Fused
-from tapegrad.program.fuse.emit import module_text
+from tapegrad.program.fuse.module import module_of
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.native.calls import Calls
 from tapegrad.program.native.views import View, contiguous
@@ -117,9 +117,8 @@ class Code(Calls):
             "  %failed = alloca i64, align 8",
             "  store i64 0, ptr %failed, align 8",
         ]
-        text = module_text(self, written, head, ())
-        text = "\n".join([*self.constants.values(), text])
-        code = Native(text, self.scratch, lambda: source or str(self.program), self.notes, imports=self.imports)
+        module = module_of(self, written, head, self.constants.values())
+        code = Native(module, self.scratch, lambda: source or str(self.program), self.notes, imports=self.imports)
         code.may_fail = self.may_fail
         return code
 
