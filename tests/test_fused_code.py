@@ -202,7 +202,7 @@ def test_replaced_elements(name: str, dtype: Any) -> None:
 
 def test_straight_code_of_many_formulas_calls_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each call would be a copy of the formula, LLVM takes seconds for thousands of them."""
-    from tapegrad.program.fuse import emit
+    from tapegrad.program.fuse import module
 
     rng = np.random.default_rng(0)
     order, pairs = rng.integers(0, 3, 300), rng.integers(0, 8, (300, 2))
@@ -216,7 +216,7 @@ def test_straight_code_of_many_formulas_calls_them(monkeypatch: pytest.MonkeyPat
 
     x = np.linspace(0.1, 1.0, 8)
     expected = tg.compile(function)(x)
-    monkeypatch.setattr(emit, "_MOST_INLINED", 50)
+    monkeypatch.setattr(module, "_MOST_INLINED", 50)
     compiled = tg.compile(lambda x: function(x) * 1.0)
     np.testing.assert_array_equal(compiled(x), expected)  # the same bits
     np.testing.assert_allclose(expected, function(tg.tensor(x)), rtol=1e-12)

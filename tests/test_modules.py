@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tapegrad.compiler import cache, modules
+from tapegrad.compiler import ahead, cache, modules
 from tapegrad.compiler import files as machine_code_files
 from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.assembly import JitError, target_machine
@@ -292,3 +292,61 @@ def test_very_long_code_is_made_with_little_effort(folder, monkeypatch):
     text = "define i64 @times(i64 %x) {\n%y = mul i64 %x, 7\nret i64 %y\n}"
     assert times(7, 6, key="long", make=lambda: text) == 42
     assert efforts == [3, 1]
+
+
+# ---- parts that are made ahead
+
+_WHOLE = """
+declare i64 @part.0(i64)
+declare i64 @part.1(i64)
+define i64 @whole(i64 %x) { %y = call i64 @part.0(i64 %x) %z = call i64 @part.1(i64 %y) ret i64 %z }
+"""
+
+
+def _begin(name: str, factor: int, made: list[str]) -> None:
+    def make() -> bytes:
+        made.append(threading.current_thread().name)
+        return assemble_module(TIMES.format(factor=factor), "times", name=name)
+
+    ahead.begin(name, make)
+
+
+@pytest.mark.parametrize("n_threads", [0, 1, 3])
+def test_parts_are_made_ahead_and_linked(monkeypatch, tmp_path, n_threads):
+    monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(ahead, "_turns", [threading.RLock() for _ in range(n_threads)])
+    made: list[str] = []
+    with ahead.making():
+        for k in range(2):
+            _begin(f"part.{k}", 3 + k, made)
+        assert len(ahead.begun()) == 2 * (n_threads > 0)
+        if not n_threads:
+            return
+        key = f"{_WHOLE} {n_threads}"
+        address = cache.address_of_ir("whole", key, lambda: _WHOLE, "whole", parts=ahead.begun())
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(5) == 60
+    assert len(made) == 2  # each by one thread
+    assert not ahead.begun()
+
+
+def test_what_goes_wrong_in_a_part_is_raised_where_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(ahead, "_turns", [threading.RLock()])
+
+    def fails() -> bytes:
+        raise JitError("no such function")
+
+    with ahead.making():
+        ahead.begin("part", fails)
+        part = ahead.begun()["part"]
+        for _ in range(2):
+            with pytest.raises(JitError, match="no such function"):
+                part.code()
+
+
+def test_a_part_that_no_thread_has_begun_with_is_made_by_who_asks(monkeypatch):
+    turn, made = threading.RLock(), []
+    monkeypatch.setattr(ahead, "_turns", [turn])
+    with turn, ahead.making():  # its thread waits
+        _begin("part.0", 7, made)
+        assert ahead.begun()["part.0"].code()
+        assert made == [threading.current_thread().name]

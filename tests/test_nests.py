@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import threading
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func
+from tapegrad.compiler import ahead
+from tapegrad.program import apart, fuse, run
+from tapegrad.program.fuse import nest_emit
 from tapegrad.program.fuse.text import Text
 from tests.tiers import mostly_full
 
@@ -230,3 +234,29 @@ def test_what_is_written_twice_in_a_block_is_one_instruction() -> None:
     assert text.op("load double, ptr %x, align 8") != text.op("load double, ptr %x, align 8")
     text.start("next")
     assert text.op("mul i64 %at, 10") != address
+
+
+def test_long_nests_are_several_functions_with_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    points, means, roots = rng.normal(size=(40, 5)), rng.normal(size=(6, 5)), rng.normal(size=(6, 5, 5))
+
+    def function(means: Any, roots: Any) -> Any:
+        centred = points[:, None, :] - means
+        z = tg.einsum("kij,nkj->nki", tg.tril(roots), centred)
+        return tg.logsumexp(-0.5 * (z * z).sum(-1) + means.sum(-1), 1).sum() + tg.exp(means).sum()
+
+    def called() -> Any:
+        return tg.compile(tg.func.value_and_grad(function, argnums=(0, 1)))(tg.tensor(means), tg.tensor(roots))
+
+    expected, modules = called(), list[Any]()
+    module_of = fuse.module_of
+    monkeypatch.setattr(nest_emit, "_PIECE", 40)
+    monkeypatch.setattr(apart, "LONG", 100)
+    monkeypatch.setattr(run, "remembered", lambda *_: None)
+    monkeypatch.setattr(fuse, "module_of", lambda *args: modules.append(module_of(*args)) or modules[-1])
+    for n_threads in (0, 1):
+        monkeypatch.setattr(ahead, "_turns", [threading.RLock() for _ in range(n_threads)])
+        value, grads = called()
+        for own, other in zip((value, *grads), (expected[0], *expected[1]), strict=True):
+            np.testing.assert_array_equal(own.numpy(), other.numpy())
+    assert max(len(own.pieces) for own in modules) > 2

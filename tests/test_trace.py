@@ -202,6 +202,38 @@ def test_compiled_code_writes_down_what_python_does(monkeypatch, function, shape
     assert [own.shape for own in found.layouts] == [own.shape for own in expected.layouts]
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_rows_that_are_like_another_one(requires_grad):
+    x = tg.tensor(np.arange(24.0).reshape(4, 6)[:, ::2], requires_grad=requires_grad)
+
+    def chosen(x):
+        rows = [x[k] * float(k + 2) for k in (0, 2, -1, 1, -4)]
+        columns = [x[:, k] * float(k + 1) for k in (1, 0, -1, 2)]
+        parts = [x[1:, k] for k in (0, 2)] + [x[k, 1] for k in (3, -2)] + [x[None, k] for k in (1, 3)]
+        return sum((own**2).sum() for own in (*rows, *columns, *parts))
+
+    for _ in range(2):
+        found, expected = tg.compile(chosen)(x), chosen(x)
+        assert found.item() == pytest.approx(expected.item(), rel=1e-14)
+        if requires_grad:
+            (own,), (other,) = tg.autograd.grad(found, x), tg.autograd.grad(expected, x)
+            np.testing.assert_allclose(own.numpy(), other.numpy(), rtol=1e-14)
+    with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 0 with size 4"):
+        tg.compile(lambda x: x[1] + x[0] + x[4])(x)
+
+
+def test_writes_through_rows_that_are_like_another_one():
+    def written(x):
+        y = x * 1.0
+        rows = [y[k] for k in range(4)]
+        for k, row in enumerate(rows):
+            row *= float(k)
+        return y * y
+
+    x = np.arange(1.0, 13.0).reshape(4, 3)
+    np.testing.assert_allclose(tg.compile(written)(tg.tensor(x)).numpy(), (x * np.arange(4.0)[:, None]) ** 2)
+
+
 def test_what_a_forward_raises_ends_a_trace_of_compiled_calls():
     def f(x):
         y = x * 2.0
