@@ -8,6 +8,7 @@ import pytest
 from tapegrad.forward.scipy import SciPy
 from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.op import Op, op_table
+from tapegrad.runtime.source_text import evaluated
 from tests import checks
 from tests.cases import Case
 from tests.test_table import extremes
@@ -77,7 +78,7 @@ def test_formula(op: Op, dtype: str) -> None:
     assert op.formula is not None
     formula, operands = op.formula, op.operands
     arguments = ", ".join(operands)
-    with_names = eval(f"lambda {arguments}: formula({arguments})", {"formula": formula})
+    with_names = evaluated(f"lambda {arguments}: formula({arguments})", {"formula": formula})
     ufunc = Function(f"formula-{op.name}", op.forward, formula=with_names).ufunc(dtype)
     points = [Case(op, number).operands(dtype) for number in range(len(op.samples))]
     with np.errstate(all="ignore"):
