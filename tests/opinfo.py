@@ -6,6 +6,7 @@ database, which ships in its wheel. Only the sample of a function is drawn that 
 
 from __future__ import annotations
 
+import random
 import re
 import sys
 import types
@@ -17,12 +18,23 @@ import numpy as np
 import torch
 from torch.testing._internal import common_utils
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo import core
 
 import tapegrad as tg
 from tests.torch_programs import OF_TRIANGLES
 
-# Each sample looks through the stack for a `unittest.TestCase`, with the source of each frame: .1 s. There is none.
-common_utils.extract_test_fn = lambda: None
+# Each sample looks through the stack for a `unittest.TestCase`, with the source of each frame. There is none.
+core.extract_test_fn = common_utils.extract_test_fn = lambda: None
+
+
+def _seed(seed: int = common_utils.SEED) -> None:
+    """Seed what samples draw from: PyTorch's own function keeps the stack for each kind of device that is not there."""
+    torch.default_generator.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  (what PyTorch's samples draw from)
+
+
+common_utils.set_rng_seed = _seed  # before each sample
 DTYPES: Final = (torch.float64, torch.complex128)
 MOST: Final = 60  # samples of a function and a dtype
 _ALL: Final = 20  # of these, every third of those behind

@@ -51,6 +51,23 @@ def test_errors_are_looked_at() -> None:
     assert opinfo.first_words("torch.f(): Got [2, 3] of a size, not 4") == ["got", "of", "a"]
 
 
+def test_samples_are_drawn_without_looking_at_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which would take most of their time: what keeps PyTorch from it is known under other names in its versions."""
+    (op,) = [op for op in opinfo.op_db if op.name == "dot"]
+
+    looked: list[Any] = []
+
+    def look(*given: Any, **_: Any) -> list[Any]:
+        looked.append(given)
+        return []
+
+    for name in ("inspect.stack", "traceback.format_stack"):
+        monkeypatch.setattr(name, look)
+    first, second = ([own.input.tolist() for own in op.sample_inputs("cpu", opinfo.torch.float64)] for _ in range(2))
+    assert first == second
+    assert not looked
+
+
 def test_errors_of_what_is_not_here() -> None:
     """Each function that PyTorch has error samples of exists here, or a reason is given."""
     missing = {op.name for op in opinfo.op_db if op.error_inputs_func and opinfo.ours(op) is None}
