@@ -80,10 +80,11 @@ def path_of_kernel(name: str, key: str) -> str | None:
     parent = folder()
     if not parent:
         return None
-    path = os.path.join(parent, f"{re.sub(r'[^A-Za-z0-9_.]+', '_', name)[:80]}-{key}.o")
+    end = f"-{key}.o"
+    path = os.path.join(parent, re.sub(r"[^A-Za-z0-9_.]+", "_", name)[:80] + end)
     if not os.path.exists(path):
         try:
-            names = [entry for entry in os.listdir(parent) if entry.endswith(f"-{key}.o")]
+            names = [entry for entry in os.listdir(parent) if entry.endswith(end)]
         except OSError:
             names = []
         return os.path.join(parent, names[0]) if names else path
