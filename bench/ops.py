@@ -30,10 +30,9 @@ smallest operands are those of the sample, numbers where it has no dimensions; t
 largest operand has about 100 and 10,000 elements, where the operation takes that. Results are compared before anything
 is timed.
 
-What is below 1: with 10,000 elements eigenvalues of matrices that are not symmetric (0.90), whose time is LAPACK's:
-OpenBLAS here, MKL in PyTorch. Factors, solutions, inverses, determinants, eigenvalues of symmetric matrices and
-singular values of up to 256 rows are kernels of ours. Unpooling of 10,000 elements in three dimensions, `cdist` and the
-CTC loss of 100 take as long as in PyTorch (0.95 to 0.99).
+Factors, solutions, inverses, determinants, eigenvalues and singular values of up to 256 rows are kernels of ours, where
+other libraries call OpenBLAS or MKL. What is below 1 takes about as long as in PyTorch (0.95 to 0.99): unpooling of
+10,000 elements in three dimensions, `cdist`, and the CTC loss of 100.
 
 ```sh
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m bench --ops --report docs/benchmarks

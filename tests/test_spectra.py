@@ -86,6 +86,38 @@ def test_singular_values_and_vectors(kind: str, shape: tuple[int, int], full: bo
         assert_near(vh @ vh.T, np.eye(vh.shape[0]), max(shape))
 
 
+@pytest.mark.parametrize(
+    "kind", [*KINDS, "rotation", "shifted", "exchange", "antisymmetric", "triangular", "companion"]
+)
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 9, 33, 70])
+def test_eigenvalues_of_any_matrices(kind: str, n: int) -> None:
+    more = {
+        "rotation": lambda n, _: np.roll(np.eye(n), 1, 0),
+        "shifted": lambda n, _: np.diag(np.ones(n - 1), 1),
+        "exchange": lambda n, _: np.eye(n)[::-1],
+        "antisymmetric": lambda n, _: np.subtract(*[own := _random(n, n), own.T]),
+        "triangular": lambda n, _: np.triu(_random(n, n))[:, RNG.permutation(n)],
+        "companion": lambda n, _: np.diag(np.ones(n - 1), 1) + np.eye(n)[-1:].T * RNG.normal(size=n),
+    }
+    x = (more.get(kind) or KINDS[kind])(n, n)
+    scale = np.linalg.norm(x, 2) or 1.0
+    for given in (x, np.asfortranarray(x)):
+        values, vectors = (own.numpy() for own in tg.linalg.eig(tg.tensor(given)))
+        others, expected = np.linalg.eig(x)
+        lost = np.abs(x @ (expected / scale) - expected * (others / scale)).max()
+        most = (100 if "graded" in kind else 4) * lost + (20 + n) * EPS  # what balanced matrices lose differs
+        assert np.abs(x @ (vectors / scale) - vectors * (values / scale)).max() <= most
+        np.testing.assert_allclose((np.abs(vectors) ** 2).sum(0), 1, rtol=0, atol=(20 + n) * EPS)
+        assert (values.sum() / scale).imag == pytest.approx(0, abs=1e-12)
+        np.testing.assert_allclose(values.sum() / scale, np.trace(x / scale), rtol=0, atol=n * n * EPS)
+        # Pairs stand side by side, and the largest element of a vector, or one of them, is real.
+        pairs = np.flatnonzero(values.imag > 0)
+        np.testing.assert_array_equal(values[pairs + 1], values[pairs].conj())
+        np.testing.assert_array_equal(vectors[:, pairs + 1], vectors[:, pairs].conj())
+        for own in vectors.T:
+            assert np.abs(own.imag[np.abs(own) > np.abs(own).max() * (1 - 1e-9)]).min() < 1e-9
+
+
 def test_more_rotations_than_are_noted_at_once() -> None:
     x = _random(180, 180)
     values, vectors = (own.numpy() for own in tg.linalg.eigh(tg.tensor(x + x.T)))
@@ -103,6 +135,9 @@ def test_batches(dtype: Any) -> None:
         assert values.dtype == vectors.dtype == tg.tensor(x).dtype
         expected = np.linalg.eigvalsh(given)
         np.testing.assert_allclose(values.numpy(), expected, rtol=0, atol=20 * np.finfo(dtype).eps * expected.max())
+    values, vectors = (own.numpy() for own in tg.linalg.eig(tg.tensor(x[..., :3])))
+    assert values.dtype == np.result_type(dtype, np.complex64)
+    np.testing.assert_allclose(x[..., :3] @ vectors, vectors * values[..., None, :], atol=50 * np.finfo(dtype).eps)
     for given in (x, x.swapaxes(-1, -2), x[:, ::2]):
         u, s, vh = (own.numpy() for own in tg.linalg.svd(tg.tensor(given), full_matrices=False))
         np.testing.assert_allclose((u * s[..., None, :]) @ vh, given, rtol=0, atol=20 * np.finfo(dtype).eps)

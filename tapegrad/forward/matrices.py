@@ -1,4 +1,4 @@
-"""Factors, solutions, inverses, eigenvalues and singular values of real matrices that are not large, by kernels.
+"""LU and Cholesky factors, solutions and inverses of real matrices that are not large, by kernels.
 
 With 100 rows they take a quarter to two thirds of the time of OpenBLAS's routines, and none to copy matrices into their
 order; they serve all matrices of a batch.
@@ -17,29 +17,25 @@ import numpy as np
 from tapegrad import pass_modes
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.factors import factors_address
-from tapegrad.kernels.iterations import rotations_address
 from tapegrad.kernels.pivots import INVERSE, MATRIX, ORDER, pivots_address
 from tapegrad.kernels.reflections import memory_of_reflections, reflections_address
-from tapegrad.kernels.singular import geometry_of_singular, memory_of_singular, singular_address
 from tapegrad.kernels.strips import strips_address
-from tapegrad.kernels.symmetric import memory_of_symmetric, symmetric_address
 from tapegrad.runtime import state
 from tapegrad.tape.layout import Layout
 
 __all__ = [
     "MOST",
     "cholesky",
-    "eigh",
     "have_kernels",
     "inverse",
     "lu",
     "permutation",
+    "placed",
     "qr",
     "row_orders",
     "solution",
     "solution_with_triangle",
     "split",
-    "svd",
 ]
 
 MOST: Final = 256  # rows and columns up to which kernels are faster
@@ -68,7 +64,7 @@ def _distances(shape: Shape, strides: Shape, size: int, batch: Shape) -> tuple[i
     return long[-1][1], below, beside
 
 
-def _placed(x: Any, batch: Shape) -> tuple[Any, tuple[int, int, int]]:
+def placed(x: Any, batch: Shape) -> tuple[Any, tuple[int, int, int]]:
     """Return matrices, in a copy if need be, and their distances."""
     found = _distances(x.shape, x.strides, x.itemsize, batch)
     if found is None:
@@ -79,9 +75,9 @@ def _placed(x: Any, batch: Shape) -> tuple[Any, tuple[int, int, int]]:
 
 
 def _both(a: Any, b: Any) -> tuple[Shape, Any, Any]:
-    """Return the lengths of the batch that two operands make, and each operand as `_placed` has it."""
+    """Return the lengths of the batch that two operands make, and each operand as `placed` has it."""
     batch = a.shape[:-2] if a.ndim == b.ndim == 2 else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return batch, _placed(a, batch), _placed(b, batch)
+    return batch, placed(a, batch), placed(b, batch)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -108,7 +104,7 @@ _REFUSED: Final = {"lu": _singular, "solution": _singular, "inverse": _singular,
 def lu(x: Any) -> tuple[Any, Any, Any]:
     """Return packed LU factors, pivots counted from 1, and where each diagonal of U has its first zero, or 0."""
     batch, (m, n), dtype = x.shape[:-2], x.shape[-2:], x.dtype
-    x, distances = _placed(x, batch)
+    x, distances = placed(x, batch)
     pivots, info = np.empty((*batch, min(m, n)), np.int32), np.empty(batch, np.int32)
     call = _call("lu", x.shape, dtype, math.prod(batch), m, n, *distances)
     return call(x, pivots, info), pivots, info
@@ -165,7 +161,7 @@ def inverse(x: Any) -> Any:
         If a matrix is singular.
     """
     batch, n = x.shape[:-2], x.shape[-1]
-    x, distances = _placed(x, batch)
+    x, distances = placed(x, batch)
     call = _call("inverse", x.shape, x.dtype, math.prod(batch), n, n, *distances)
     return call(x, np.empty(n * n, x.dtype), np.empty(n * n, x.dtype), np.empty(2 * n, np.int32))
 
@@ -216,7 +212,7 @@ def cholesky(x: Any, upper: bool) -> Any:
         If a matrix is not positive-definite.
     """
     batch, n = x.shape[:-2], x.shape[-1]
-    x, (far, below, beside) = _placed(x, batch)
+    x, (far, below, beside) = placed(x, batch)
     distances = (far, below, beside) if upper else (far, beside, below)  # the triangle that is read is above
     call = _call("cholesky", x.shape, x.dtype, math.prod(batch), n, n, *distances, 0, 0, 0, 0, int(upper), 0, 0)
     return call(x, np.empty(0 if upper else n * n, x.dtype))
@@ -226,7 +222,7 @@ def qr(x: Any, mode: str) -> tuple[Any, Any]:
     """Return orthogonal and triangular factors; the mode is reduced or complete."""
     batch, (m, n), dtype = x.shape[:-2], x.shape[-2:], x.dtype
     width = m if mode == "complete" else min(m, n)
-    x, distances = _placed(x, batch)
+    x, distances = placed(x, batch)
     right = np.empty((*batch, width, n), dtype)
     call = _reflections((*batch, m, width), dtype, math.prod(batch), m, n, *distances)
     memory = np.empty(memory_of_reflections(m, n, width, dtype.name), dtype)
@@ -245,66 +241,6 @@ def _reflections(shape: Shape, dtype: np.dtype, number: int, *words: int) -> Cal
     return computed(reflections_address(dtype.name), geometry, shape, dtype, otherwise, by_status=True)
 
 
-def eigh(x: Any, upper: bool) -> tuple[Any, Any]:
-    """Return eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read.
-
-    As in NumPy, single precision is computed in double.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If LAPACK, which matrices of extreme numbers are left to, does not converge.
-    """
-    batch, n, dtype = x.shape[:-2], x.shape[-1], x.dtype
-    x, (far, below, beside) = _placed(x.astype(np.float64, copy=False), batch)
-    call = _symmetric(x.shape, math.prod(batch), n, far, *((beside, below) if upper else (below, beside)), upper)
-    values = np.empty((*batch, n))
-    found = call(x, np.empty(memory_of_symmetric(n)), values)
-    values, vectors = found if found.__class__ is tuple else (values, found)
-    return values.astype(dtype, copy=False), vectors.astype(dtype, copy=False)
-
-
-@functools.lru_cache(maxsize=256)
-def _symmetric(shape: Shape, number: int, n: int, far: int, below: int, beside: int, upper: bool) -> Callable[..., Any]:
-    def otherwise(x: Any, *memory: Any) -> Any:
-        return tuple(np.linalg.eigh(x, "U" if upper else "L"))
-
-    geometry = [0, number, n, far, below, beside, strips_address("float64"), rotations_address()]
-    return computed(symmetric_address(), geometry, shape, np.dtype(np.float64), otherwise, by_status=True)
-
-
-def svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
-    """Return singular values between their vectors; single precision is computed in double, too.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If LAPACK, which matrices of extreme numbers are left to, does not converge.
-    """
-    batch, (m, n), dtype = x.shape[:-2], x.shape[-2:], x.dtype
-    x, (far, below, beside) = _placed(x.astype(np.float64, copy=False), batch)
-    sizes = geometry_of_singular(m, n, below, beside, full_matrices)
-    high, wide = max(m, n), min(m, n)
-    wide_of_u, high_of_v = (m, n) if full_matrices else (wide, wide)
-    call = _singular_values((*batch, high_of_v, n), math.prod(batch), far, sizes, full_matrices)
-    values, left = np.empty((*batch, wide)), np.empty((*batch, m, wide_of_u))
-    found = call(x, np.empty(memory_of_singular(high, wide)), values, left)
-    found = found if found.__class__ is tuple else (left, values, found)
-    return tuple(own.astype(dtype, copy=False) for own in found)
-
-
-@functools.lru_cache(maxsize=256)
-def _singular_values(
-    shape: Shape, number: int, far: int, sizes: tuple[Shape, Shape], full_matrices: bool
-) -> Callable[..., Any]:
-    def otherwise(x: Any, *memory: Any) -> Any:
-        return tuple(np.linalg.svd(x, full_matrices))
-
-    before, after = sizes
-    geometry = [0, number, far, *before, strips_address("float64"), rotations_address(), *after]
-    return computed(singular_address(), geometry, shape, np.dtype(np.float64), otherwise, by_status=True)
-
-
 def _count_of(cached: Any) -> Callable[[], int]:
     return lambda: cached.cache_info().currsize
 
@@ -314,7 +250,5 @@ for _name, _cached in (
     ("distances", _distances),
     ("orders", _order),
     ("reflections", _reflections),
-    ("symmetric", _symmetric),
-    ("singular", _singular_values),
 ):
     state.register(f"forward.matrices: {_name}", _count_of(_cached), _cached.cache_clear)

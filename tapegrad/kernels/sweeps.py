@@ -13,7 +13,7 @@ from tapegrad.compiler.intrinsics import intrinsic
 from tapegrad.compiler.values import Value
 from tapegrad.kernels.tiles import Tile, known
 
-__all__ = ["combined", "dot", "multiplied", "rotated", "summed", "updated"]
+__all__ = ["combined", "dot", "multiplied", "reflected", "rotated", "summed", "updated"]
 
 
 def _sum(to: Tile, vector: Any) -> Any:
@@ -179,6 +179,29 @@ def _write(to: Tile, target: Any, vectors: list[Any]) -> None:
     for r, vector in enumerate(vectors):
         place = to.pointer(to.builder.add(target, to.word(r * to.size)), to.kind)
         to.builder.store(_sum(to, vector), place, align=to.size)
+
+
+@intrinsic
+def reflected(
+    builder: Any, dtype: Value, x: Value, step: Value, second: Value, third: Value, tau: Value, count: Value
+) -> None:
+    """Reflect three rows of `count` vectors with the vector (1, second, third)."""
+    to = Tile(builder, values.dtype_of(dtype))
+    at, far, turns = _words(builder, x, step, count)
+    starts = [builder.add(at, own) for own in to.several(far, 3)]
+    two, three, one = (to.spread(own.one) for own in (second, third, tau))
+    shares = [one, *[builder.fmul(one, own, flags=CONTRACT) for own in (two, three)]]
+
+    def turn(number: Any, nothing: list[Any]) -> list[Any]:
+        beside = builder.mul(number, to.word(to.lanes * to.size))
+        places = [builder.add(start, beside) for start in starts]
+        rows = [to.load(place, None) for place in places]
+        total = _more(to, _more(to, rows[0], two, rows[1]), three, rows[2])
+        for place, row, share in zip(places, rows, shares, strict=True):
+            to.store(place, to.less(row, total, share), None)
+        return []
+
+    to.turns(turns, [], turn)
 
 
 @intrinsic

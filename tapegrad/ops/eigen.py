@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.forward import matrices
+from tapegrad.forward import spectra
 from tapegrad.forward.matrices import have_kernels
 from tapegrad.ops.lapack import are_apart, diagonal_mask, seen, untouched
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
@@ -35,7 +35,7 @@ class Eigh(NamedTuple):
 def _eigh_forward(x: Any, uplo: Any) -> Any:
     try:
         if have_kernels(x):
-            return matrices.eigh(x, uplo == "U")
+            return spectra.eigh(x, uplo == "U")
         return computed("eigh_lo" if uplo == "L" else "eigh_up", x, lambda: np.linalg.eigh(x, uplo))
     except np.linalg.LinAlgError as error:
         raise LinAlgError(f"linalg.eigh: The algorithm failed to converge ({error})") from None

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.forward import matrices
+from tapegrad.forward import matrices, spectra
 from tapegrad.forward.matrices import have_kernels
 from tapegrad.kernels.blas import BLAS_LETTERS
 from tapegrad.runtime.extensions import scipy_extension
@@ -72,7 +72,7 @@ def singular(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
         If LAPACK does not converge.
     """
     if have_kernels(x):
-        return matrices.svd(x, full_matrices)
+        return spectra.svd(x, full_matrices)
     if x.ndim == 2 and min(x.shape) >= _LARGE and x.dtype.char in "dD":
         u, s, vh, info = routine("gesdd", x.dtype)(x, 1, full_matrices, _workspace(*x.shape, x.dtype, full_matrices))
         if info:
