@@ -324,6 +324,28 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: tg.linalg.householder_product(np.ones((2, 3)), np.ones(2)),
         "must be greater than or equal",
     ),
+    "inv": (
+        lambda: tg.linalg.inv(np.stack([np.eye(2), [[1.0, 2.0], [2.0, 4.0]]])),
+        r"^linalg\.inv: \(Batch element 1\): The diagonal element 2 is zero, the inversion could not be completed",
+    ),
+    "inv of one": (lambda: tg.linalg.inv(np.zeros((300, 300))), r"^linalg\.inv: The diagonal element 1 is zero, the"),
+    "solve": (
+        lambda: tg.linalg.solve(np.stack([np.eye(2), np.zeros((2, 2))]), np.ones((2, 1))),
+        r"^torch\.linalg\.solve: \(Batch element 1\): The solver failed because the input matrix is singular\.",
+    ),
+    "cholesky": (
+        lambda: tg.linalg.cholesky(np.stack([np.eye(2), -np.eye(2)])[:, None]),
+        r"^linalg\.cholesky: \(Batch element 1\): The factorization could not be completed",
+    ),
+    "lstsq, dimensions": (
+        lambda: tg.linalg.lstsq(np.ones((2, 3, 2)), np.ones(3)),
+        r"input\.dim\(\) must be greater or equal to other\.dim\(\) and \(input\.dim\(\) - other\.dim\(\)\) <= 1",
+    ),
+    "lstsq, of a batch": (lambda: tg.linalg.lstsq(np.ones((3, 2)), np.ones((2, 3, 1))), r"input\.dim\(\) must be gre"),
+    "lstsq, batches": (
+        lambda: tg.linalg.lstsq(np.ones((2, 3, 2)), np.ones((3, 1))),
+        r"The size of tensor a \(2\) must match the size of tensor b \(3\) at non-singleton dimension 0",
+    ),
     "addmm": (lambda: tg.addmm(np.ones(2, np.float32), np.eye(2), np.eye(2)), "self and mat2 must have the same dtype"),
     "addmv": (lambda: tg.addmv(np.ones(2), np.ones(2), np.ones(2)), "vector [+] matrix @ vector expected, got 1, 1, 1"),
     "addbmm": (lambda: tg.addbmm(1.0, np.ones((2, 2)), np.ones((2, 2))), "batch1 must be a 3D tensor"),

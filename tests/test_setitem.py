@@ -91,6 +91,16 @@ def test_values_that_are_no_tensors(value):
         assert a.grad.sum().item() == 25
 
 
+@pytest.mark.parametrize("shape", [(1,), (1, 3)])
+def test_a_mask_of_no_elements_does_not_fit_one(shape):
+    x, mask = tg.zeros(*shape), tg.zeros(0, dtype=tg.bool)
+    with pytest.raises(IndexError, match=r"shape of the mask \[0\] at index 0 does not match the shape of the indexed"):
+        x[mask] = 1.0
+    with pytest.raises(IndexError, match=r"shape of the mask \[0\] at index 0 does not match the shape of the indexed"):
+        x[mask]
+    assert tg.zeros(0, 3)[mask].shape == (0, 3)
+
+
 def test_a_mask_is_kept_as_it_was():
     mask = np.array([True, False, True])
     a = tg.ones(3, requires_grad=True)

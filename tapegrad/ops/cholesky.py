@@ -55,11 +55,11 @@ def _forward(x: Any, upper: bool) -> Any:
 
 def _not_positive(info: Any) -> LinAlgError:
     """Return the error of matrices that are not positive-definite."""
-    place = tuple(np.argwhere(info)[0].tolist())
-    which = f"(Batch element {', '.join(map(str, place))}): " if place else ""
+    place = int(np.flatnonzero(info)[0])
+    which = f"(Batch element {place}): " if np.ndim(info) else ""
     return LinAlgError(
         f"linalg.cholesky: {which}The factorization could not be completed because the input is not positive-definite "
-        f"(the leading minor of order {info[place]} is not positive-definite)."
+        f"(the leading minor of order {np.ravel(info)[place]} is not positive-definite)."
     )
 
 

@@ -142,8 +142,8 @@ def index_without_plan(x: Tensor, key: Any, *, mixed: bool = False, whole_masks:
         kind = item.__class__
         if kind is Tensor and item._layout.ndim:
             is_mask = item._layout.dtype == np.bool_
-            if not is_mask and item._layout.dtype != np.int64:
-                return None
+            if item._layout.dtype != np.int64 and (not is_mask or not item._layout.size):
+                return None  # NumPy takes a mask of no elements for one of a single element
             mixed |= is_mask and (whole_masks or item._layout.ndim < x._layout.ndim)
             items.append(item._data)
         elif kind is list and all(own.__class__ is int for own in item) and item:

@@ -91,10 +91,15 @@ def check_alike(call: str, a: Tensor, b: Tensor, names: str = "A and B") -> None
             f"{call}: Expected {names} to have the same dtype, but found {first} of type {a.dtype} and {second} of "
             f"type {b.dtype} instead; convert one"
         )
+    check_batches(call, a.shape[:-2], b.shape[:-2])
+
+
+def check_batches(call: str, first: Shape, second: Shape) -> None:
+    """Raise PyTorch's error unless the lengths of two batches broadcast."""
     try:
-        np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        np.broadcast_shapes(first, second)
     except ValueError:
-        raise errors.broadcast_mismatch(call, a.shape[:-2], b.shape[:-2]) from None
+        raise errors.broadcast_mismatch(call, first, second) from None
 
 
 def not_converged(call: str, forward: Callable[..., Any]) -> Callable[..., Any]:

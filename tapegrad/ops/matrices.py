@@ -14,7 +14,7 @@ from tapegrad import errors
 from tapegrad.errors import LinAlgError
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.permutations import adjoint, transpose
-from tapegrad.ops.routines import inverted, solved
+from tapegrad.ops.routines import first_singular, inverted, solved
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import LINALG, public, publish
@@ -59,9 +59,15 @@ def _inv_forward(x: Any) -> Any:
     try:
         return inverted(x)
     except np.linalg.LinAlgError:
+        place, zero = first_singular(x)
         raise LinAlgError(
-            "linalg.inv: the inversion could not be completed because the input matrix is singular"
+            f"linalg.inv: {_which(x, place)}The diagonal element {zero} is zero, the inversion could not be completed "
+            "because the input matrix is singular."
         ) from None
+
+
+def _which(x: Any, place: int) -> str:
+    return f"(Batch element {place}): " if x.ndim > 2 else ""
 
 
 @public(namespaces=(LINALG,), functions=("linalg.inv",))
@@ -127,7 +133,10 @@ def _solve_forward(a: Any, b: Any, vector: bool) -> Any:
     try:
         return solved(a, b[..., None])[..., 0] if vector else solved(a, b)
     except np.linalg.LinAlgError:
-        raise LinAlgError("torch.linalg.solve: The solver failed because the input matrix is singular.") from None
+        which = _which(a, first_singular(a)[0])
+        raise LinAlgError(
+            f"torch.linalg.solve: {which}The solver failed because the input matrix is singular."
+        ) from None
 
 
 def _solve_rule(ct: Any, a: Any, out: Any, vector: bool, wanted: tuple[bool, bool]) -> tuple[Any, Any]:

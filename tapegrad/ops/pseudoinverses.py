@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.ops.arithmetic import abs, sub
-from tapegrad.ops.lapack import check_alike, decomposition, matrices, not_converged, not_matrices
+from tapegrad.ops.lapack import check_alike, check_batches, decomposition, matrices, not_converged, not_matrices
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.matrices import square_matrices
 from tapegrad.ops.movement import reshape
@@ -309,7 +309,15 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
         raise RuntimeError(
             f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss); got {driver!r}"
         )
-    vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
+    more = a.ndim - b.ndim
+    if more not in (0, 1):
+        raise RuntimeError(
+            "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) "
+            f"<= 1, but got shapes {list(a.shape)} and {list(b.shape)}"
+        )
+    vector = b.ndim == 1 or (more == 1 and b.shape == a.shape[:-1])
+    if more == 1 and not vector and b.shape[-2] == a.shape[-2]:  # PyTorch looks at the batch of what might be vectors
+        check_batches("torch.linalg.lstsq", a.shape[:-2], b.shape[:-1])
     columns = xp.unsqueeze(b, -1) if vector else b
     has_values = chosen in ("gelsd", "gelss")
     solution, rank, values = least_squares(a, columns, rcond, has_values)

@@ -120,6 +120,16 @@ def inverted(a: Any) -> Any:
     return _one_by_one(_inverted, a)
 
 
+def first_singular(a: Any) -> tuple[int, int]:
+    """Return the first matrix of a batch whose factor U has a zero on its diagonal, and where, counted from 1."""
+    if have_kernels(a):
+        info = matrices.lu(a)[2].reshape(-1)
+    else:
+        info = np.array([routine("getrf", own.dtype)(own)[2] for own in as_list(a)])
+    place = int(np.argmax(info > 0))
+    return place, int(info[place])
+
+
 def diagonal_of_factor(a: Any) -> tuple[Any, int] | None:
     """Return the diagonal of the factor U of a larger matrix, and the sign of its exchanges of rows; else None."""
     n = a.shape[-1]
