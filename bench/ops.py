@@ -21,6 +21,9 @@ GROWTH = 64  # elements of a result for each of its operand, from which on no la
 LONGEST = 0.1  # seconds of a call that is timed; combinations of all elements take more
 # What tools say of operands that a sample was not made for.
 REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, AttributeError, AssertionError)
+ANY_SIGN = frozenset(
+    {"svd", "linalg.svd", "linalg.eig", "svd_lowrank", "pca_lowrank"}
+)  # operations whose results are vectors of any sign
 SIZES = (1, 100, 10_000)  # elements of the largest operand; the first stands for a sample as it is
 HEAD = """# Operations
 
@@ -206,6 +209,8 @@ def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float, bool
             (ours, value), (theirs, other) = (_run_of(tool, subject, chosen, *how) for tool in tools)
         except REFUSALS:
             continue
+        if subject.name in ANY_SIGN:
+            value, other = abs(value), abs(other)
         if (
             not value.size
             or value.shape != other.shape

@@ -88,27 +88,29 @@ def svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
         If LAPACK does not converge.
     """
     batch, (m, n), dtype = x.shape[:-2], x.shape[-2:], x.dtype
-    x, (far, below, beside) = placed(x.astype(np.float64, copy=False), batch)
-    sizes = geometry_of_singular(m, n, below, beside, full_matrices)
-    high, wide = max(m, n), min(m, n)
-    wide_of_u, high_of_v = (m, n) if full_matrices else (wide, wide)
-    call = _singular_values((*batch, high_of_v, n), math.prod(batch), far, sizes, full_matrices)
-    values, left = np.empty((*batch, wide)), np.empty((*batch, m, wide_of_u))
-    found = call(x, np.empty(memory_of_singular(high, wide)), values, left)
+    x, distances = placed(x.astype(np.float64, copy=False), batch)
+    call, memory = _singular_values(batch, m, n, *distances, full_matrices)
+    least = min(m, n)
+    values, left = np.empty((*batch, least)), np.empty((*batch, m, m if full_matrices else least))
+    found = call(x, np.empty(memory), values, left)
     found = found if found.__class__ is tuple else (left, values, found)
-    return tuple(own.astype(dtype, copy=False) for own in found)
+    return found if dtype == np.float64 else tuple(own.astype(dtype) for own in found)
 
 
 @functools.lru_cache(maxsize=256)
 def _singular_values(
-    shape: Shape, number: int, far: int, sizes: tuple[Shape, Shape], full_matrices: bool
-) -> Callable[..., Any]:
+    batch: Shape, m: int, n: int, far: int, below: int, beside: int, full_matrices: bool
+) -> tuple[Callable[..., Any], int]:
+    """Return the function that computes them, and how much memory it wants."""
+
     def otherwise(x: Any, *memory: Any) -> Any:
         return tuple(np.linalg.svd(x, full_matrices))
 
-    before, after = sizes
-    geometry = [0, number, far, *before, strips_address("float64"), rotations_address(), *after]
-    return computed(singular_address(), geometry, shape, np.dtype(np.float64), otherwise, by_status=True)
+    before, after = geometry_of_singular(m, n, below, beside, full_matrices)
+    geometry = [0, math.prod(batch), far, *before, strips_address("float64"), rotations_address(), *after]
+    shape = *batch, n if full_matrices else min(m, n), n
+    call = computed(singular_address(), geometry, shape, np.dtype(np.float64), otherwise, by_status=True)
+    return call, memory_of_singular(max(m, n), min(m, n))
 
 
 def _count_of(cached: Any) -> Callable[[], int]:

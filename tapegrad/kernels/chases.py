@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad.compiler.elements import as_pointer, load, store
 from tapegrad.compiler.intrinsics import put
-from tapegrad.kernels.iterations import HEAD, ROOM, rotate
+from tapegrad.kernels.iterations import HEAD, room_of, rotate
 
 __all__ = ["chasing"]
 
@@ -55,7 +55,7 @@ def chasing() -> Callable[..., Any]:
 
     It returns how many bytes of notes of each side are not yet applied, or -1 where LAPACK should do it.
     """
-    dtype, room, head, rounding, rotation, least = "float64", 8 * ROOM, HEAD, _ROUNDING, _rotation, _least
+    dtype, head, rounding, rotation, least = "float64", HEAD, _ROUNDING, _rotation, _least
 
     def sweep(d: Any, e: Any, start: int, top: int, shift: Any, right: int, left: int) -> None:
         """Do a sweep with a shift."""
@@ -112,7 +112,7 @@ def chasing() -> Callable[..., Any]:
     ) -> int:  # fmt: skip
         given, beside = as_pointer(x, dtype), as_pointer(y, dtype)
         d, e = as_pointer(local, dtype), as_pointer(local + pitch, dtype)
-        used, turns, low = 0, 0, 0
+        used, turns, low, room = 0, 0, 0, 8 * room_of(n)
         while low < n:
             high = low
             while high < n - 1:

@@ -20,12 +20,16 @@ from tapegrad.kernels.factors import copies
 from tapegrad.kernels.sweeps import rotated
 from tapegrad.kernels.tiles import lanes_of
 
-__all__ = ["HEAD", "ROOM", "WIDE", "in_strips", "iterating", "rotate", "rotations", "rotations_address"]
+__all__ = ["HEAD", "WIDE", "in_strips", "iterating", "room_of", "rotate", "rotations", "rotations_address"]
 
-ROOM: Final = 16384  # elements of memory for notes
 _DTYPE: Final = "float64"
 WIDE: Final = 3  # vectors of a strip: of a power of two, addresses of rows would look alike to the CPU
 HEAD: Final = 16  # bytes before the rotations of a sweep: their number, with the sign of the way, and the first row
+
+
+def room_of(n: int) -> int:
+    """Return how many elements of memory notes have, for n columns: for all of few, then for some sweeps."""
+    return min(16384, 4 * n * n + 64 * n)
 
 
 def rotations() -> Callable[[int, int, int], int]:
@@ -105,7 +109,7 @@ def iterating() -> Callable[..., Any]:
 
     It returns how many bytes of notes are not yet applied, or -1 where LAPACK should do it.
     """
-    dtype, room, head, pair = _DTYPE, 8 * ROOM, HEAD, _of_two
+    dtype, head, pair = _DTYPE, HEAD, _of_two
     square_of_rounding, least = (float(np.finfo(dtype).eps) / 2) ** 2, 1e-290
 
     def small(d: Any, squares: Any, m: int) -> Any:
@@ -156,7 +160,7 @@ def iterating() -> Callable[..., Any]:
     ) -> int:  # fmt: skip
         given, beside = as_pointer(x, dtype), as_pointer(y, dtype)
         d, e, squares = as_pointer(local, dtype), as_pointer(local + pitch, dtype), as_pointer(local + 2 * pitch, dtype)
-        used, turns, low = 0, 0, 0
+        used, turns, low, room = 0, 0, 0, 8 * room_of(n)
         while low < n:
             high = low
             while high < n - 1:

@@ -16,7 +16,7 @@ from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import load_at, store_at
 from tapegrad.compiler.intrinsics import get, memset, put
 from tapegrad.kernels.chases import chasing
-from tapegrad.kernels.iterations import ROOM, WIDE, in_strips, rotate
+from tapegrad.kernels.iterations import WIDE, in_strips, room_of, rotate
 from tapegrad.kernels.reflections import multiplying
 from tapegrad.kernels.sweeps import combined, dot, multiplied, summed
 from tapegrad.kernels.tiles import ROWS, lanes_of
@@ -35,7 +35,7 @@ def memory_of_singular(m: int, n: int) -> int:
     some = lanes_of(_DTYPE)
     high, wide = (-(-own // some) * some + some for own in (m, n))
     squares = m * wide + 3 * (high + some) * high + 3 * (wide + some) * wide
-    return squares + (m + n + 2 * some) * some + some * high + 20 * high + 2 * ROOM + some
+    return squares + (m + n + 2 * some) * some + some * high + 20 * high + 2 * room_of(n) + some
 
 
 def geometry_of_singular(
@@ -52,7 +52,7 @@ def singular() -> Callable[[int, int, int], int]:
     dtype, size, some, rows_of_tile = _DTYPE, 8, lanes_of(_DTYPE), ROWS
     orthogonal, chase, (spread, gather), reflector = multiplying(dtype), chasing(), in_strips(), _reflector
     line = some * size
-    least, most, many, room = 1e-60, 1e60, WIDE, 8 * ROOM
+    least, most, many = 1e-60, 1e60, WIDE
 
     def read(target: int, step: int, x: int, m: int, n: int, below: int, beside: int) -> int:
         """Copy a matrix. Return 1 if LAPACK should have it."""
@@ -158,7 +158,7 @@ def singular() -> Callable[[int, int, int], int]:
         d = work + some * high
         e, x, y, sums, taus, other_taus = d + high, d + 2 * high, d + 3 * high, d + 4 * high, d + 5 * high, d + 6 * high
         order, local = d + 7 * high, d + 8 * high
-        notes = local + 2 * high + 2 * line
+        notes, room = local + 2 * high + 2 * line, 8 * room_of(n)
         for number in range(get(geometry, _NUMBER)):
             given = get(args, 0) + number * get(geometry, _FAR) * size
             memset(a, q - a)

@@ -15,7 +15,7 @@ from typing import Final
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import load_at, store_at
 from tapegrad.compiler.intrinsics import get, memset, put
-from tapegrad.kernels.iterations import ROOM, in_strips, iterating, rotate
+from tapegrad.kernels.iterations import in_strips, iterating, room_of, rotate
 from tapegrad.kernels.reflections import multiplying
 from tapegrad.kernels.sweeps import combined, dot, updated
 from tapegrad.kernels.tiles import ROWS, lanes_of
@@ -33,7 +33,15 @@ def memory_of_symmetric(n: int) -> int:
     """Return how many elements of memory the kernel needs."""
     some = lanes_of(_DTYPE)
     width = -(-n // some) * some
-    return 3 * (width + some) * width + n * some + (n + some) * some + some * width + 12 * (width + some) + ROOM + some
+    return (
+        3 * (width + some) * width
+        + n * some
+        + (n + some) * some
+        + some * width
+        + 12 * (width + some)
+        + room_of(n)
+        + some
+    )
 
 
 def symmetric() -> Callable[[int, int, int], int]:
