@@ -32,6 +32,8 @@ _PI = math.pi
 
 def _check(layouts: tuple[Layout, ...], call: str = "complex", names: tuple[str, str] = ("real", "imag")) -> None:
     no_numbers(call, *names)(layouts)
+    if layouts[0].dtype == layouts[1].dtype and layouts[0].dtype.kind == "f":
+        return
     first, second = (TORCH_NAMES.get(layout.dtype.name, layout.dtype.name) for layout in layouts)
     if any(layout.dtype.kind != "f" for layout in layouts):
         raise RuntimeError(

@@ -19,10 +19,7 @@ from tapegrad.ops.table.elementwise import check_broadcast
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
-from tapegrad.tape.layout import broadcast_shape
 from tapegrad.tensor import Tensor
-
-Shape = tuple[int, ...]
 
 
 def _broadcast_of_numpy(*args: Any, subok: bool = False) -> Any:
@@ -47,10 +44,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     (tensor([1., 2.]), tensor([3., 3.]))
     """
     own = all_of("broadcast_tensors", tensors)
-    check_broadcast("broadcast_tensors", own)
-    shape: Shape = ()
-    for one in own:
-        shape = broadcast_shape(shape, one.shape)
+    shape = check_broadcast("broadcast_tensors", own)
     return tuple([one if one.shape == shape else expand(one, shape) for one in own])
 
 

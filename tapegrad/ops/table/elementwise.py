@@ -304,8 +304,8 @@ def bind_operands(name: str, operands: Sequence[str], promoted: Sequence[int] = 
     return bind
 
 
-def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:
-    """Raise PyTorch's error unless the operands' shapes broadcast."""
+def check_broadcast(call: str, operands: Sequence[Tensor]) -> tuple[int, ...]:
+    """Return the shape that the operands' shapes broadcast to; raise PyTorch's error unless they do."""
     shape = operands[0].shape
     for operand in operands[1:]:
         if operand.shape == shape:
@@ -314,3 +314,4 @@ def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:
             shape = broadcast_shape(shape, operand.shape)
         except ValueError:
             raise errors.broadcast_mismatch(call, shape, operand.shape) from None
+    return shape

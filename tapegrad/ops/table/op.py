@@ -233,7 +233,7 @@ class Op(_Frozen):
     check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None
     bind: Callable[..., Bound] | None = None
-    check: Callable[[Bound], None] | None = None
+    check: Callable[[Bound], object] | None = None
     names_node: Callable[[Mapping[str, Any]], str] | None = None
     results: tuple[str, ...] = ("out",)
     result_type: Callable[..., Any] | None = None
