@@ -63,20 +63,24 @@ def eigh(x: Any, upper: bool) -> tuple[Any, Any]:
     """
     batch, n, dtype = x.shape[:-2], x.shape[-1], x.dtype
     x, (far, below, beside) = placed(x.astype(np.float64, copy=False), batch)
-    call = _symmetric(x.shape, math.prod(batch), n, far, *((beside, below) if upper else (below, beside)), upper)
+    call, memory = _symmetric(x.shape, far, below, beside, upper)
     values = np.empty((*batch, n))
-    found = call(x, np.empty(memory_of_symmetric(n)), values)
-    values, vectors = found if found.__class__ is tuple else (values, found)
-    return values.astype(dtype, copy=False), vectors.astype(dtype, copy=False)
+    found = call(x, np.empty(memory), values)
+    found = found if found.__class__ is tuple else (values, found)
+    return found if dtype == np.float64 else (found[0].astype(dtype), found[1].astype(dtype))
 
 
 @functools.lru_cache(maxsize=256)
-def _symmetric(shape: Shape, number: int, n: int, far: int, below: int, beside: int, upper: bool) -> Callable[..., Any]:
+def _symmetric(shape: Shape, far: int, below: int, beside: int, upper: bool) -> tuple[Callable[..., Any], int]:
+    """Return the function that computes them, and how much memory it wants."""
+
     def otherwise(x: Any, *memory: Any) -> Any:
         return tuple(np.linalg.eigh(x, "U" if upper else "L"))
 
-    geometry = [0, number, n, far, below, beside, strips_address("float64"), rotations_address()]
-    return computed(symmetric_address(), geometry, shape, np.dtype(np.float64), otherwise, by_status=True)
+    n, distances = shape[-1], (beside, below) if upper else (below, beside)
+    geometry = [0, math.prod(shape[:-2]), n, far, *distances, strips_address("float64"), rotations_address()]
+    call = computed(symmetric_address(), geometry, shape, np.dtype(np.float64), otherwise, by_status=True)
+    return call, memory_of_symmetric(n)
 
 
 def svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
