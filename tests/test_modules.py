@@ -319,14 +319,14 @@ def test_parts_are_made_ahead_and_linked(monkeypatch, tmp_path, n_threads):
     with ahead.making():
         for k in range(2):
             _begin(f"part.{k}", 3 + k, made)
-        assert len(ahead.begun()) == 2 * (n_threads > 0)
+        assert len(ahead.parts()) == 2 * (n_threads > 0)
         if not n_threads:
             return
         key = f"{_WHOLE} {n_threads}"
-        address = cache.address_of_ir("whole", key, lambda: _WHOLE, "whole", parts=ahead.begun())
+        address = cache.address_of_ir("whole", key, lambda: _WHOLE, "whole", parts=ahead.parts())
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(5) == 60
     assert len(made) == 2  # each by one thread
-    assert not ahead.begun()
+    assert not ahead.parts()
 
 
 def test_what_goes_wrong_in_a_part_is_raised_where_it_is_asked_for(monkeypatch):
@@ -337,7 +337,7 @@ def test_what_goes_wrong_in_a_part_is_raised_where_it_is_asked_for(monkeypatch):
 
     with ahead.making():
         ahead.begin("part", fails)
-        part = ahead.begun()["part"]
+        part = ahead.parts()["part"]
         for _ in range(2):
             with pytest.raises(JitError, match="no such function"):
                 part.code()
@@ -348,5 +348,5 @@ def test_a_part_that_no_thread_has_begun_with_is_made_by_who_asks(monkeypatch):
     monkeypatch.setattr(ahead, "_turns", [turn])
     with turn, ahead.making():  # its thread waits
         _begin("part.0", 7, made)
-        assert ahead.begun()["part.0"].code()
+        assert ahead.parts()["part.0"].code()
         assert made == [threading.current_thread().name]

@@ -16,7 +16,7 @@ from typing import Final
 from tapegrad.runtime.locks import hold_while_forking, module_lock
 from tapegrad.runtime.signals import start
 
-__all__ = ["Part", "begin", "begun", "making"]
+__all__ = ["Part", "begin", "making", "parts"]
 
 _CPUS: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: One for each thread in which LLVM works: no child process begins with half of its work done.
@@ -72,8 +72,8 @@ def making() -> Generator[None]:
 
 def begin(name: str, make: Callable[[], bytes]) -> None:
     """Begin to make the object code of a part, if there is a processor for it."""
-    parts = _here.parts
-    if parts is None or name in parts or not _turns:
+    known = _here.parts
+    if known is None or name in known or not _turns:
         return
     part, turn = Part(make), next(_here.turns)
 
@@ -81,11 +81,11 @@ def begin(name: str, make: Callable[[], bytes]) -> None:
         with turn:  # type: ignore[attr-defined]
             part.work()
 
-    parts[name] = part
+    known[name] = part
     with contextlib.suppress(RuntimeError):  # the interpreter ends, and starts no thread any more
         start(work, "tapegrad-ahead")
 
 
-def begun() -> Mapping[str, Part]:
+def parts() -> Mapping[str, Part]:
     """Return the parts that were begun in this ``with`` block, by their names."""
     return dict(_here.parts or {})

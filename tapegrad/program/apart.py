@@ -44,7 +44,7 @@ def begun(code: F) -> F:
 
 def parts_of(names: Container[str]) -> Mapping[str, ahead.Part]:
     """Return the parts that LLVM has begun with, of code with these names."""
-    return {own: part for own, part in ahead.begun().items() if own.partition(".")[0] in names}
+    return {own: part for own, part in ahead.parts().items() if own.partition(".")[0] in names}
 
 
 def _maker(name: str, text: Callable[[], str], imports: frozenset[str]) -> Callable[[], bytes]:
