@@ -112,7 +112,7 @@ def digest(function: Callable[..., Any], *arrays: Any) -> str | None:
 
 
 def digest_of(program: Program) -> str | None:
-    return remembered._digest(program.run.checked, True)
+    return remembered.digest_of(program.run.checked, True)
 
 
 DIFFERENT: list[Callable[..., Any]] = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -208,6 +209,11 @@ class Listed:
             names = tuple([entry.op.name for entry in self.entries])
             self._hash = hash((names, len(self.constants), len(self.outputs), len(self.inputs)))
         return self._hash
+
+
+def ops_of(program: Listed) -> set[Op]:
+    """Return the operations of a program, of which a list of a million entries has a few."""
+    return set(map(operator.itemgetter(0), program.entries))
 
 
 def _exact(value: Any) -> Hashable:

@@ -25,7 +25,7 @@ from tapegrad.program.refusals import OPERATIONS
 from tapegrad.program.routines import address_of_routine
 from tapegrad.program.stops import CALL, Stop, load_stop
 
-__all__ = ["Remembered", "remember", "remembered"]
+__all__ = ["Remembered", "digest_of", "remember", "remembered"]
 
 #: Operations of the library that stand in no file of `tapegrad.ops`; those of users do neither.
 _OF_PROGRAMS: Final = frozenset((detach_op, rewritten_op, takes_way_op, *OPERATIONS))
@@ -58,16 +58,8 @@ class Remembered:
         return self._address
 
 
-def remembered(program: Program, kind: object) -> Remembered | str | None:
-    """Return the machine code of a program, or why it is refused, if that was found out before.
-
-    Parameters
-    ----------
-    program : Program
-    kind : object
-        What else decides the machine code.
-    """
-    digest = _digest(program, kind)
+def remembered(digest: str | None) -> Remembered | str | None:
+    """Return the machine code of a program, given by its digest, or why it is refused, if that was found out before."""
     path = files.path_of_program(digest) if digest is not None else None
     if digest is None or path is None:
         return None
@@ -84,9 +76,8 @@ def remembered(program: Program, kind: object) -> Remembered | str | None:
     return Remembered(address, found["scratch_bytes"], tuple(found["stages"]), found["may_fail"], calls)
 
 
-def remember(program: Program, kind: object, code: Any) -> None:
+def remember(digest: str | None, code: Any) -> None:
     """Keep what machine code computes a program, or why it is refused, for other processes."""
-    digest = _digest(program, kind)
     path = files.path_of_program(digest) if digest is not None else None
     if digest is None or path is None:
         return
@@ -122,8 +113,15 @@ def _import(name: str) -> int:
 # ---- the digest of a list
 
 
-def _digest(program: Program, kind: object) -> str | None:
-    """Return what names a program's file; None if a function of the user is a part of it."""
+def digest_of(program: Program, kind: object) -> str | None:
+    """Return what names a program's file; None if a function of the user is a part of it.
+
+    Parameters
+    ----------
+    program : Program
+    kind : object
+        What else decides the machine code.
+    """
     try:
         return fingerprint_of_ir(_token(program) + state_of_files(), kind)
     except TypeError:

@@ -17,7 +17,7 @@ from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Program
 from tapegrad.program.refusals import with_refusals
-from tapegrad.program.remembered import Remembered, remember, remembered
+from tapegrad.program.remembered import Remembered, digest_of, remember, remembered
 from tapegrad.program.replay import Replay
 from tapegrad.tensor import Tensor
 
@@ -30,7 +30,8 @@ _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other t
 def _known_code(program: Program, may_stop: bool) -> Code | Remembered:
     """Return the machine code of a program, if possible without lowering it again."""
     kind = may_stop if program.limit is None else (may_stop, program.limit)
-    found = remembered(program, kind)
+    digest = digest_of(program, kind)
+    found = remembered(digest)
     if isinstance(found, str):
         raise Refused(found)
     if found is not None:
@@ -40,9 +41,9 @@ def _known_code(program: Program, may_stop: bool) -> Code | Remembered:
             code = _lowered(program, may_stop)
             code.address()  # now it can be found by others
     except Refused as error:
-        remember(program, kind, str(error))
+        remember(digest, str(error))
         raise
-    remember(program, kind, code)
+    remember(digest, code)
     return code
 
 

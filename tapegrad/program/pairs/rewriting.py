@@ -28,7 +28,7 @@ _SEEN_AS: Final = frozenset(("view_as_real", "view_as_complex"))
 
 def paired(program: Program) -> Program:
     """Return a program that computes the same in the same memory, with pairs of real values for complex ones."""
-    if not any(layout.dtype.kind == "c" for layout in program.layouts):
+    if not any(layout.dtype.kind == "c" for layout in set(program.layouts)):
         return program
     entries = [entry for entry in program.entries if _is_complex(program, entry)]
     if not any(entry.op.name not in _SEEN_AS and _is_rewritten(program, entry) for entry in entries):
