@@ -65,8 +65,8 @@ def _table_is_that_of_the_library():
 def _programs_are_lowered():
     """Let each test make machine code itself: what an earlier run has left tells nothing of today's lowering."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "remembered", lambda program, kind: None)
-        patch.setattr(run, "remember", lambda program, kind, code: None)
+        patch.setattr(run, "remembered", lambda digest: None)
+        patch.setattr(run, "remember", lambda digest, code: None)
         yield
 
 

@@ -13,7 +13,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import func
 from tapegrad.compiler import ahead
-from tapegrad.program import apart, fuse, run
+from tapegrad.program import apart, fuse
 from tapegrad.program.fuse import nest_emit
 from tapegrad.program.fuse.text import Text
 from tests.tiers import mostly_full
@@ -252,7 +252,6 @@ def test_long_nests_are_several_functions_with_the_same_bits(monkeypatch: pytest
     module_of = fuse.module_of
     monkeypatch.setattr(nest_emit, "_PIECE", 40)
     monkeypatch.setattr(apart, "LONG", 100)
-    monkeypatch.setattr(run, "remembered", lambda *_: None)
     monkeypatch.setattr(fuse, "module_of", lambda *args: modules.append(module_of(*args)) or modules[-1])
     for n_threads in (0, 1):
         monkeypatch.setattr(ahead, "_turns", [threading.RLock() for _ in range(n_threads)])
