@@ -15,7 +15,10 @@ from tapegrad import func
 from tapegrad.compiler import ahead
 from tapegrad.program import apart, fuse
 from tapegrad.program.fuse import nest_emit
+from tapegrad.program.fuse.module import Module
 from tapegrad.program.fuse.text import Text
+from tapegrad.program.loops.driver import linked
+from tapegrad.program.machine_code import SYMBOL
 from tests.tiers import mostly_full
 
 RNG = np.random.default_rng(11)
@@ -259,3 +262,18 @@ def test_long_nests_are_several_functions_with_the_same_bits(monkeypatch: pytest
         for own, other in zip((value, *grads), (expected[0], *expected[1]), strict=True):
             np.testing.assert_array_equal(own.numpy(), other.numpy())
     assert max(len(own.pieces) for own in modules) > 2
+
+
+def test_pieces_of_a_stage_are_called_by_their_names() -> None:
+    """LLVM drops what it takes for its own number behind a name: a function called itself, without end."""
+    count, arguments = 4, "ptr %inputs, ptr %outputs, ptr %scratch"
+    pieces = [f"define internal void @fused{k}(ptr noalias %in0) nounwind {{\n  ret void\n}}" for k in range(count)]
+    calls = [f"  call void @fused{k}(ptr %inputs)" for k in range(count)]
+    main = "\n".join([f"define void @{SYMBOL}({arguments}) {{", *calls, "  ret void", "}"])
+    code = fuse.Fused(Module("", tuple(pieces), main), 0, str, [])
+    name = apart.name_of(code)
+    stage = f"void @{name}({arguments})"
+    driver = f"declare void @{name}(ptr, ptr, ptr)\ndefine void @{SYMBOL}({arguments}) {{\n  call {stage}\n  ret void\n}}"
+    names = [apart.piece_of(name, k) for k in range(count)]
+    text = linked(driver, [code], names)
+    assert [text.count(f"call void @{own}(ptr %inputs)") for own in names] == [1] * count

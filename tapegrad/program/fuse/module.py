@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
+from tapegrad.program.apart import piece_of
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.text import Text, vmath_text
 from tapegrad.program.machine_code import SYMBOL
@@ -48,12 +49,12 @@ class Module(NamedTuple):
         return "\n".join([self.shared, _NAME.sub(rf"define void @{SYMBOL}(", self.pieces[piece], count=1)])
 
     def calling(self, name: str) -> str:
-        """Return the module that calls its pieces elsewhere: their names are this one, a dot, and a number."""
+        """Return the module that calls its pieces elsewhere, given the name of the whole."""
         declared = [
-            f"declare void @{name}.{k}({', '.join(['ptr'] * own.partition(')')[0].count('ptr'))})"
+            f"declare void @{piece_of(name, k)}({', '.join(['ptr'] * own.partition(')')[0].count('ptr'))})"
             for k, own in enumerate(self.pieces)
         ]
-        return "\n".join([*declared, re.sub(r"@fused(\d+)\(", rf"@{name}.\1(", self.main)])
+        return "\n".join([*declared, re.sub(r"@fused(\d+)\(", lambda own: f"@{piece_of(name, int(own[1]))}(", self.main)])
 
 
 _NAME: Final = re.compile(r"define internal void @fused\d+\(")

@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.compiler.assembly import marked
 from tapegrad.compiler.cache import address_of_ir
-from tapegrad.program.apart import LONG, name_of, parts_of
+from tapegrad.program.apart import LONG, name_of, parts_of, piece_of
 from tapegrad.program.fuse.module import Module
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.body import Loop
@@ -280,7 +280,7 @@ def linked(text: str, codes: Sequence[Code], apart: Container[str] = ()) -> str:
         if isinstance(code, Driver):
             stage = code.text
         else:
-            stage = code.module.calling(name) if f"{name}.0" in apart else code.ir
+            stage = code.module.calling(name) if piece_of(name, 0) in apart else code.ir
         way = "noinline" if others or len(stage) >= LONG else "alwaysinline"
         part = llvm.parse_assembly(marked(stage, {SYMBOL: way}.get))
         for item in (*part.functions, *part.global_variables):
