@@ -273,7 +273,8 @@ def test_pieces_of_a_stage_are_called_by_their_names() -> None:
     code = fuse.Fused(Module("", tuple(pieces), main), 0, str, [])
     name = apart.name_of(code)
     stage = f"void @{name}({arguments})"
-    driver = f"declare void @{name}(ptr, ptr, ptr)\ndefine void @{SYMBOL}({arguments}) {{\n  call {stage}\n  ret void\n}}"
+    driver = f"declare void @{name}(ptr, ptr, ptr)\ndefine void @{SYMBOL}({arguments}) {{\n  call {stage}\n"
+    driver += "  ret void\n}"
     names = [apart.piece_of(name, k) for k in range(count)]
     text = linked(driver, [code], names)
     assert [text.count(f"call void @{own}(ptr %inputs)") for own in names] == [1] * count

@@ -54,7 +54,8 @@ class Module(NamedTuple):
             f"declare void @{piece_of(name, k)}({', '.join(['ptr'] * own.partition(')')[0].count('ptr'))})"
             for k, own in enumerate(self.pieces)
         ]
-        return "\n".join([*declared, re.sub(r"@fused(\d+)\(", lambda own: f"@{piece_of(name, int(own[1]))}(", self.main)])
+        main = re.sub(r"@fused(\d+)\(", lambda own: f"@{piece_of(name, int(own[1]))}(", self.main)
+        return "\n".join([*declared, main])
 
 
 _NAME: Final = re.compile(r"define internal void @fused\d+\(")
