@@ -146,8 +146,9 @@ import sys
 import llvmlite.binding as llvm
 import numba
 
-from tapegrad.compiler import cache, cpu
+from tapegrad.compiler import ahead, cache, cpu
 
+ahead._turns.clear()  # parts are made once, and here each is made for two systems
 triple, name, features = sys.argv[1:]
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
