@@ -11,6 +11,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Final
 
 from tapegrad.runtime.locks import hold_while_forking, module_lock
@@ -53,7 +54,7 @@ class Part:
 
 class _Here(threading.local):
     parts: dict[str, Part] | None = None
-    turns: Iterator[object]
+    turns: Iterator[AbstractContextManager[bool]]
 
 
 _here: Final = _Here()
@@ -78,7 +79,7 @@ def begin(name: str, make: Callable[[], bytes]) -> None:
     part, turn = Part(make), next(_here.turns)
 
     def work() -> None:
-        with turn:  # type: ignore[attr-defined]
+        with turn:
             part.work()
 
     known[name] = part

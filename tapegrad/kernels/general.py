@@ -12,10 +12,11 @@ from functools import cache
 from typing import Final
 
 from tapegrad.compiler.cache import address_of
-from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
+from tapegrad.compiler.elements import as_pointer, load, store
 from tapegrad.compiler.intrinsics import call_void, get, memcpy, memset, put, stack
 from tapegrad.kernels.blas import blas_address
 from tapegrad.kernels.francis import iterating_on_hessenberg
+from tapegrad.kernels.sweeps import copied
 from tapegrad.kernels.tiles import lanes_of
 
 __all__ = ["ROUTINES", "general_address", "memory_of_general", "words_of_general"]
@@ -44,22 +45,8 @@ def words_of_general() -> tuple[int, ...]:
 
 def _general() -> Callable[[int, int, int], int]:
     dtype, size, some, block = "float64", 8, lanes_of("float64"), _BLOCK
-    line, least, most, iterate = 8 * some, 1e-60, 1e60, iterating_on_hessenberg()
+    line, iterate = 8 * some, iterating_on_hessenberg()
     letter_b, letter_r = ord("B"), ord("R")
-
-    def read(target: int, step: int, x: int, n: int, below: int, beside: int) -> int:
-        """Copy a matrix, column by column. Return 1 if LAPACK should have it."""
-        largest = 0.0
-        for k in range(n):
-            for i in range(n):
-                value = load_at(x, (i * below + k * beside) * size, dtype)
-                store_at(target + k * step, i * size, value, dtype)
-                value = abs(value)
-                if not value <= largest:
-                    largest = value
-                    if not value <= most:
-                        return 1
-        return 1 if 0 < largest < least else 0
 
     def write(values: int, out: int, h: int, v: int, pitch: int, n: int, squares: int) -> None:
         """Write eigenvalues, and vectors of length 1 whose largest element is real."""
@@ -127,7 +114,7 @@ def _general() -> Callable[[int, int, int], int]:
             values, out = get(args, 2) + number * 2 * n * size, get(args, 3) + number * 2 * n * n * size
             memset(h, 2 * (step // size) * step)
             memset(first, 32)
-            if read(h, step, x, n, get(geometry, _BELOW), get(geometry, _BESIDE)):
+            if copied(h, step, x, n, n, get(geometry, _BESIDE), get(geometry, _BELOW)):  # column by column
                 return 1
             call_void(get(geometry, _GEBAL), letter, rows, h, pitch, first, last, scales, info)
             call_void(get(geometry, _GEHRD), rows, first, last, h, pitch, taus, work, room, info)

@@ -18,7 +18,7 @@ from tapegrad.compiler.intrinsics import get, memset, put
 from tapegrad.kernels.chases import chasing
 from tapegrad.kernels.iterations import WIDE, in_strips, room_of, rotate
 from tapegrad.kernels.reflections import multiplying
-from tapegrad.kernels.sweeps import combined, dot, multiplied, summed
+from tapegrad.kernels.sweeps import combined, copied, dot, multiplied, summed
 from tapegrad.kernels.tiles import ROWS, lanes_of
 
 __all__ = ["geometry_of_singular", "memory_of_singular", "singular", "singular_address"]
@@ -52,21 +52,7 @@ def singular() -> Callable[[int, int, int], int]:
     dtype, size, some, rows_of_tile = _DTYPE, 8, lanes_of(_DTYPE), ROWS
     orthogonal, chase, (spread, gather), reflector = multiplying(dtype), chasing(), in_strips(), _reflector
     line = some * size
-    least, most, many = 1e-60, 1e60, WIDE
-
-    def read(target: int, step: int, x: int, m: int, n: int, below: int, beside: int) -> int:
-        """Copy a matrix. Return 1 if LAPACK should have it."""
-        largest = 0.0
-        for i in range(m):
-            for k in range(n):
-                value = load_at(x, (i * below + k * beside) * size, dtype)
-                store_at(target + i * step, k * size, value, dtype)
-                value = abs(value)
-                if not value <= largest:
-                    largest = value
-                    if not value <= most:
-                        return 1
-        return 1 if 0 < largest < least else 0
+    many = WIDE
 
     def reduce(
         a: int, step: int, m: int, n: int, u: int, high: int, v: int, x: int, y: int, sums: int, taus: int,
@@ -163,7 +149,7 @@ def singular() -> Callable[[int, int, int], int]:
             given = get(args, 0) + number * get(geometry, _FAR) * size
             memset(a, q - a)
             memset(x, 2 * high)
-            if read(a, step, given, m, n, get(geometry, _BELOW), get(geometry, _BESIDE)):
+            if copied(a, step, given, m, n, get(geometry, _BELOW), get(geometry, _BESIDE)):
                 return 1
             reduce(a, step, m, n, u, high, v, x, y, sums, taus, other_taus, d, e)
             orthogonal(strips, q, step, n, n, v, step, n - 2, 1, other_taus, panel, gram, work)

@@ -1,19 +1,40 @@
-"""What reductions of matrices do with whole rows, and with columns in registers: sums of products, and rotations.
+"""What reductions of matrices do with whole rows, and with columns in registers: copies, sums of products, rotations.
 
 Rows begin and end with whole vectors: what stands behind the last column is zero.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from tapegrad.compiler import values
 from tapegrad.compiler.arithmetic import CONTRACT, cast
+from tapegrad.compiler.elements import load_at, store_at
 from tapegrad.compiler.intrinsics import intrinsic
 from tapegrad.compiler.values import Value
 from tapegrad.kernels.tiles import Tile, known
 
-__all__ = ["combined", "dot", "multiplied", "reflected", "rotated", "summed", "updated"]
+__all__ = ["LEAST", "MOST", "combined", "copied", "dot", "multiplied", "reflected", "rotated", "summed", "updated"]
+
+
+#: The smallest and the largest size of a matrix's largest number; LAPACK has the others, whose squares may be lost.
+LEAST: Final = 1e-60
+MOST: Final = 1e60
+
+
+def copied(target: int, step: int, x: int, rows: int, columns: int, below: int, beside: int) -> int:
+    """Copy a matrix of float64, given the distances of its rows and columns. Return 1 if LAPACK should have it."""
+    largest = 0.0
+    for i in range(rows):
+        for k in range(columns):
+            value = load_at(x, (i * below + k * beside) * 8, "float64")
+            store_at(target + i * step, k * 8, value, "float64")
+            value = abs(value)
+            if not value <= largest:
+                largest = value
+                if not value <= MOST:
+                    return 1
+    return 1 if 0 < largest < LEAST else 0
 
 
 def _sum(to: Tile, vector: Any) -> Any:

@@ -17,7 +17,7 @@ from tapegrad.compiler.elements import load_at, store_at
 from tapegrad.compiler.intrinsics import get, memset, put
 from tapegrad.kernels.iterations import in_strips, iterating, room_of, rotate
 from tapegrad.kernels.reflections import multiplying
-from tapegrad.kernels.sweeps import combined, dot, updated
+from tapegrad.kernels.sweeps import LEAST, MOST, combined, dot, updated
 from tapegrad.kernels.tiles import ROWS, lanes_of
 
 __all__ = ["memory_of_symmetric", "symmetric", "symmetric_address"]
@@ -50,7 +50,7 @@ def symmetric() -> Callable[[int, int, int], int]:
     orthogonal = multiplying(dtype)
     iterate, (spread, gather) = iterating(), in_strips()
     line = some * size
-    least, most, nothing = 1e-60, 1e60, 1e-280
+    least, most, nothing = LEAST, MOST, 1e-280
 
     def read(target: int, step: int, x: int, n: int, below: int, beside: int) -> int:
         """Copy a matrix, of which the lower triangle is read. Return 1 if LAPACK should have it."""

@@ -38,13 +38,14 @@ def piece_of(name: str, piece: int) -> str:
 
 def begun(code: F) -> F:
     """Let LLVM begin with code if that is long; of several pieces with each. Return the code."""
-    module: Any = getattr(code, "module", None)
+    own: Any = code
+    module = getattr(own, "module", None)
     if module is None or len(str(module)) < LONG:
         return code
-    name, imports, count = name_of(code), frozenset(code.imports), len(module.pieces)  # type: ignore[attr-defined]
+    name, imports, count = name_of(code), frozenset(own.imports), len(module.pieces)
     for k in sorted(range(count), key=lambda k: -len(module.pieces[k])):  # who asks for them begins with the shortest
-        own = piece_of(name, k) if count > 1 else name
-        ahead.begin(own, _maker(own, partial(module.alone, k) if count > 1 else partial(str, module), imports))
+        part = piece_of(name, k) if count > 1 else name
+        ahead.begin(part, _maker(part, partial(module.alone, k) if count > 1 else partial(str, module), imports))
     return code
 
 
