@@ -238,6 +238,16 @@ def test_ctc_loss_of_sequences_of_other_lengths(steps: int, n: int, classes: int
     np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize(("shape", "last", "words"), [
+    ((0, 1, 3), 1, "log_probs tensor must not be empty"), ((4, 1, 3), 3, "targets must be classes from 0 to 2"),
+    ((4, 1, 3), -1, "targets must be classes from 0 to 2"),
+    ((1, 1, 3), 1, "Expected input_lengths to have value at most"),
+])  # fmt: skip
+def test_errors_of_ctc_loss(shape: tuple[int, ...], last: int, words: str) -> None:
+    with pytest.raises(RuntimeError, match=words):
+        tg.nn.functional.ctc_loss(tg.zeros(shape), tg.tensor([[1, last]]), (min(2 * shape[0], 4),), (2,))
+
+
 @pytest.mark.parametrize("older", [{"size_average": False}, {"reduce": False}, {"size_average": True}])
 def test_older_arguments_of_losses(older: dict[str, bool]) -> None:
     with pytest.warns(UserWarning, match="size_average and reduce args will be deprecated"):

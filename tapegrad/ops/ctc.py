@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,8 +13,9 @@ from tapegrad.forward.computed import computed
 from tapegrad.kernels.alignments import MOST, alignments_address
 from tapegrad.kernels.along import has_kernel
 from tapegrad.ops.along import floating
-from tapegrad.ops.arithmetic import add, div, neg, where
-from tapegrad.ops.gather import gather, out_of_bounds
+from tapegrad.ops.arithmetic import div, neg, where
+from tapegrad.ops.broadcasting import contiguous
+from tapegrad.ops.gather import out_of_bounds
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.movement import reshape
@@ -64,62 +67,98 @@ def _later(x: Any, by: int, fill: float) -> Any:
     return xp.cat([gap, x[..., : max(states - by, 0)]] if by > 0 else [x[..., -by:], gap], -1)
 
 
-def _states_by_numpy(scores: Any, leaps: Any) -> np.ndarray:
-    out = np.full(scores.shape, _NEVER, scores.dtype)
-    out[:1, :, :2] = scores[:1, :, :2]
-    for t in range(1, len(out)):
-        own, one, two = (np.pad(out[t - 1], ((0, 0), (k, 0)), constant_values=_NEVER) for k in range(3))
-        ways = np.logaddexp(own, one[:, :-1]), two[:, :-2] + leaps
-        out[t] = np.logaddexp(*ways) + scores[t]
+def _labels(paths: Any, blank: int) -> np.ndarray:
+    """Return the class of each state, (n, states)."""
+    labels = np.full((len(paths), 2 * paths.shape[1] - 3), blank)
+    labels[:, 1::2] = paths[:, 2:]
+    return labels
+
+
+def _leaps(labels: np.ndarray, dtype: np.dtype, blank: int) -> np.ndarray:
+    """Return what is added where a state is left out, (n, states): 0, or minus infinity where that is impossible."""
+    leaps = np.full(labels.shape, _NEVER, dtype)
+    leaps[:, 2:][(labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank)] = 0
+    return leaps
+
+
+def _ends(paths: Any, steps: int) -> np.ndarray:
+    """Return whether a state is one of those in which its sequence may end, (steps, n, states)."""
+    counts, last = paths[:, :1], 2 * paths[:, 1:2]
+    state = np.arange(2 * paths.shape[1] - 3)
+    found: np.ndarray = (np.arange(steps)[:, None, None] == counts - 1) & ((state == last) | (state == last - 1))
+    return found
+
+
+def _states_by_numpy(x: Any, paths: Any, blank: int) -> np.ndarray:
+    steps, classes, labels = x.shape[0], x.shape[2], _labels(paths, blank)
+    words = out_of_bounds(labels, classes, "classes")
+    if words:
+        raise RuntimeError(f"targets must be classes from 0 to {classes - 1}; ctc_loss(): {words}")
+    leaps, out = _leaps(labels, x.dtype, blank), np.full((steps + 1, *labels.shape), _NEVER, x.dtype)
+    for t in range(steps):
+        scores = np.take_along_axis(x[t], labels, 1)
+        if t == 0:
+            out[0, :, :2] = scores[:, :2]
+        else:
+            own, one, two = (np.pad(out[t - 1], ((0, 0), (k, 0)), constant_values=_NEVER) for k in range(3))
+            out[t] = np.logaddexp(np.logaddexp(own, one[:, :-1]), two[:, :-2] + leaps) + scores
+        out[t][(t >= paths[:, :1]) | (np.arange(labels.shape[1]) > 2 * paths[:, 1:2])] = _NEVER
+    total = np.logaddexp.reduce(np.where(_ends(paths, steps), out[:-1], _NEVER), (0, 2))
+    out[-1, :, 0] = np.where((paths[:, :2] == 0).all(1), 0, total)
     return out
 
 
-def _states_rule(ct: Any, leaps: Any, out: Any) -> Any:
+def _states_rule(ct: Any, paths: Any, out: Any, x_shape: tuple[int, ...], blank: int) -> Any:
     """Return the cotangents of all steps, from the last to the first."""
-    found, later, steps = [], 0.0, out.shape[0]
+    (steps, n, classes), paths, later = x_shape, np.asarray(paths), 0.0
+    labels = _labels(paths, blank)
+    leaps = _leaps(labels, ct.dtype, blank)
+    total, ct_total = (xp.reshape(one[steps, :, 0], (1, n, 1)) for one in (out, ct))
+    out, ct = out[:steps], ct[:steps]
+    ct = ct + xp.where(_ends(paths, steps), _share(ct_total, out, total), 0.0)
+    found = []
     for t in range(steps - 1, 0, -1):
         own, before = ct[t] + later, out[t - 1]
         found.append(own)
         ways = before, _later(before, 1, _NEVER), _later(before, 2, _NEVER) + leaps
-        total = xp.log_add_three(*ways)
-        shares = [_share(own, way, total) for way in ways]
+        sum_of = xp.log_add_three(*ways)
+        shares = [_share(own, way, sum_of) for way in ways]
         later = shares[0] + _later(shares[1], -1, 0.0) + _later(shares[2], -2, 0.0)
-    first = np.broadcast_to(np.arange(out.shape[-1]) < 2, out.shape[1:])
-    return xp.stack([xp.where(first, ct[0] + later, 0.0), *found[::-1]]) if steps else ct
+    first = xp.where(np.arange(out.shape[-1]) < 2, ct[0] + later, 0.0)
+    return xp.put_along(xp.stack([first, *found[::-1]]), np.broadcast_to(labels, out.shape).copy(), 2, classes)
 
 
-def _geometry(scores: Layout, leaps: Layout) -> list[int] | None:
-    fits = scores.dtype == leaps.dtype and has_kernel(scores) and has_kernel(leaps) and scores.size
-    return [0, *scores.shape] if fits else None
+def _geometry(scores: Layout, paths: Layout, blank: int) -> list[int] | None:
+    fits = has_kernel(scores) and scores.size and paths.contiguous
+    return [0, *scores.shape, paths.shape[1] - 2, blank] if fits else None
 
 
 def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
-    scores, geometry = layouts[0], _geometry(*layouts)
+    (scores, paths), blank = layouts, attrs["blank"]
+    geometry, by_numpy = _geometry(scores, paths, blank), functools.partial(_states_by_numpy, blank=blank)
     if geometry is None:
-        return _states_by_numpy
+        return by_numpy
     kernel = alignments_address(scores.dtype.name, False)
-    return computed(kernel, geometry, scores.shape, scores.dtype, _states_by_numpy, by_status=True)
+    shape = scores.shape[0] + 1, scores.shape[1], 2 * paths.shape[1] - 3
+    return computed(kernel, geometry, shape, scores.dtype, by_numpy, by_status=True)
 
 
 def _step(plan: Plan, operand: int) -> Step | None:
-    geometry = _geometry(*plan.layouts)
-    if geometry is None or plan.layouts[0].shape[-1] > MOST:
+    scores, paths = plan.layouts
+    geometry = _geometry(scores, paths, plan.attrs["blank"])
+    if geometry is None or 2 * paths.shape[1] - 3 > MOST:
         return None
-    sources = [plan.source(name) for name in ("ct", "leaps", "out")]
-    return Step(functools.partial(alignments_address, plan.layouts[0].dtype.name, True), geometry, sources)
+    sources = [plan.source(name) for name in ("ct", "paths", "out")]
+    return Step(functools.partial(alignments_address, scores.dtype.name, True), geometry, sources)
 
 
 @operation(
-    "ctc_states", operands=("scores", "leaps"), family="scans", forward=_states_by_numpy, prepare_forward=_prepare,
-    vjp=(_states_rule, NOT_DIFFERENTIABLE), step=_step, real_only=True,
+    "ctc_states", operands=("x", "paths"), attrs=("blank",), family="scans", forward=_states_by_numpy,
+    prepare_forward=_prepare, vjp=(_states_rule, NOT_DIFFERENTIABLE), step=_step, real_only=True,
 )  # fmt: skip
-def ctc_states(scores: Any, leaps: Any) -> Bound:
-    """Logarithms of the probabilities of all ways to reach each state at each step: its own score, and all before.
-
-    A way begins in one of the first two states. `leaps` is what is added where a state is left out: 0, or minus
-    infinity. See `tapegrad.kernels.alignments`.
-    """
-    return Bound((scores, leaps))
+def ctc_states(x: Any, paths: Any, blank: int) -> Bound:
+    """Logarithms of the probabilities of all ways to reach each state; see `tapegrad.kernels.alignments`."""
+    return Bound((x, paths), {"blank": blank})
 
 
 del op_table["ctc_states"]  # most states are minus infinity, where nothing has finite differences: `ctc_loss` is tested
@@ -128,50 +167,49 @@ del op_table["ctc_states"]  # most states are minus infinity, where nothing has 
 class _Lengths(NamedTuple):
     """A number for each sequence, and the least and the largest of them; 0 of none."""
 
-    array: np.ndarray
+    numbers: Sequence[int]
     least: int
     most: int
 
 
 def _lengths(call: str, name: str, value: Any, n: int) -> _Lengths:
-    found = np.asarray(getattr(value, "_data", value)).reshape(-1)
+    found = np.asarray(getattr(value, "_data", value))
     if found.dtype.kind not in "iu":
         raise RuntimeError(f"{name} must be integral; {call}() got dtype {found.dtype}")
-    if len(found) != n:
-        raise RuntimeError(f"{name} must be of size batch_size {n}; {call}() got {len(found)}")
-    numbers = found.tolist()  # there are few
-    least, most = min(numbers, default=0), max(numbers, default=0)
+    if found.size != n:
+        raise RuntimeError(f"{name} must be of size batch_size {n}; {call}() got {found.size}")
+    numbers = found.ravel().tolist()  # there are few
+    least, most = (min(numbers), max(numbers)) if n else (0, 0)
     if least < 0:
         raise RuntimeError(f"Expected {name} to have value at least 0, but got value {least}")
-    return _Lengths(found.astype(np.int64), least, most)
+    return _Lengths(numbers, least, most)
 
 
-def _classes(call: str, targets: Any, n: int, counts: _Lengths, classes: int) -> np.ndarray:
-    """Return the target classes, (n, longest); those behind a sequence's end are 0."""
+def _paths(call: str, targets: Any, counts: _Lengths, lengths: _Lengths) -> np.ndarray:
+    """Return what kernels take: steps, the number of classes, and those, (n, 2 + longest); 0 behind the last."""
     given = np.asarray(as_operand(targets, call, "targets", 2)._data)
     if given.dtype.kind not in "iu":
         raise RuntimeError(f"targets must be integral; {call}() got dtype {given.dtype}")
-    lengths, longest = counts.array, counts.most
-    found = np.zeros((n, longest), np.int64)
+    n, longest, total = len(counts.numbers), lengths.most, builtins.sum(lengths.numbers)
+    paths = np.zeros((n, 2 + longest), np.int64)
+    paths[:, 0], paths[:, 1], classes = counts.numbers, lengths.numbers, paths[:, 2:]
     # Where all are of one length, no place is outside.
-    inside: Any = ... if counts.least == longest else np.arange(longest) < lengths[:, None]
+    inside: Any = ... if lengths.least == longest else np.arange(longest) < paths[:, 1:2]
     if given.ndim == 2:
         if len(given) != n or given.shape[1] < longest:
             raise RuntimeError(
                 f"Expected tensor to have size at least {longest} at dimension 1, but got size {list(given.shape)} for "
                 f"argument #2 'targets' (while checking arguments for {call})"
             )
-        found[inside] = given[:, :longest][inside]
+        classes[inside] = given[:, :longest][inside]
     else:
-        if given.size != lengths.sum():
+        if given.size != total:
             raise RuntimeError(
-                f"Expected tensor to have size {lengths.sum()} at dimension 0, but got size {given.size} for argument "
+                f"Expected tensor to have size {total} at dimension 0, but got size {given.size} for argument "
                 f"#2 'targets' (while checking arguments for {call}): the targets of all sequences, one after another"
             )
-        found[inside] = given.reshape(found.shape if inside is ... else -1)
-    if out_of_bounds(found, classes, "classes"):
-        raise RuntimeError(f"targets must be classes from 0 to {classes - 1}; {call}() got others")
-    return found
+        classes[inside] = given.reshape(classes.shape if inside is ... else -1)
+    return paths
 
 
 def _by_numpy(
@@ -265,6 +303,8 @@ def ctc_loss(
     x = floating(call, log_probs)
     if x.ndim not in (2, 3):
         raise RuntimeError(f"log_probs must be (steps, n, classes) or (steps, classes); {call}() got {list(x.shape)}")
+    if not x.numel():
+        raise RuntimeError(f"log_probs tensor must not be empty; {call}() got {list(x.shape)}")
     is_single = x.ndim == 2
     x = reshape(x, (x.shape[0], 1, x.shape[1])) if is_single else x
     steps, n, classes = x.shape
@@ -276,38 +316,11 @@ def ctc_loss(
     lengths = _lengths(call, "target_lengths", target_lengths, n)
     if counts.most > steps:
         raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {counts.most}")
-    goal = _classes(call, targets, n, lengths, classes)
-    losses = neg(_log_likelihood(x, goal, counts, lengths, blank))
+    paths = _paths(call, targets, counts, lengths)
+    states = ctc_states(x if x._layout.contiguous else contiguous(x), from_array(paths), blank)
+    losses = neg(getitem(states, (steps, slice(None), 0)))
     if zero_infinity:
         losses = where(losses == np.inf, 0.0, losses)
     if reduction == "mean":
-        losses = div(losses, from_array(np.maximum(lengths.array, 1).astype(x.dtype)))
+        losses = div(losses, from_array(np.maximum(lengths.numbers, 1).astype(x.dtype)))
     return reduced(call, reshape(losses, ()) if is_single else losses, reduction)
-
-
-def _log_likelihood(x: Tensor, goal: np.ndarray, counts: _Lengths, lengths: _Lengths, blank: int) -> Tensor:
-    """Return the logarithms of the probabilities of sequences, (n,).
-
-    The states of a sequence are its classes with blanks around each. A state is reached from itself, from the one
-    before, and from the one before that if only a blank between two classes is left out.
-    """
-    rows = np.arange(len(goal))
-    labels = np.full((len(goal), 2 * goal.shape[1] + 1), blank)
-    labels[:, 1::2] = goal
-    leaps = np.zeros(labels.shape, bool)
-    leaps[:, 2:] = (labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank)
-
-    def possible(condition: np.ndarray) -> Tensor:
-        return from_array(np.where(condition, 0, _NEVER).astype(x.dtype))
-
-    steps = max(counts.most, 1)
-    index = np.empty((steps, *labels.shape), np.int64)
-    index[:] = labels
-    scores = gather(x if steps == x.shape[0] else getitem(x, slice(0, steps)), 2, from_array(index))
-    reached, ends = ctc_states(scores, possible(leaps)), np.maximum(counts.array, 1) - 1
-    last = getitem(reached, (ends, rows, 2 * lengths.array))
-    before_last = getitem(reached, (ends, rows, np.maximum(2 * lengths.array - 1, 0)))
-    if not lengths.least:
-        before_last = add(before_last, possible(lengths.array > 0))
-    out = log_add_three(last, before_last, _NEVER)
-    return out if counts.least else where(counts.array > 0, out, possible(lengths.array == 0))
