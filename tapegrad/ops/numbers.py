@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.elementwise import loop_step
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.elementwise import UNARY_SAMPLES, binary, unary
 from tapegrad.ops.table.gateway import as_operand
@@ -14,8 +15,11 @@ from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, xp
 from tapegrad.ops.table.promotion import no_numbers
 from tapegrad.ops.table.public import Names, public
 from tapegrad.ops.table.structural import operation
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import ARRAY, CT, Step
 from tapegrad.return_types import return_type
 from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape.layout import contiguous_strides, dtype_name
 from tapegrad.tensor import Tensor
 
 
@@ -66,11 +70,28 @@ def _whole(x: Any) -> Any:
     return np.where(exponents == 0, x, x / np.exp2(exponents)).astype(x.dtype)
 
 
+def _frexp(x: Any) -> tuple[Any, np.ndarray]:
+    mantissa, exponent = np.frexp(x, order="C")
+    return mantissa, np.asarray(exponent)
+
+
+def _frexp_rule(ct: Any, exponent: Any) -> Any:
+    return ct * xp.pow(2.0, -exponent)
+
+
+def _frexp_step(plan: Plan, operand: int) -> Step:
+    own, exponents = plan.layouts[0], (ARRAY, plan.position("exponent"))
+    name, strides = dtype_name(own.dtype), contiguous_strides(own.shape, own.dtype.itemsize)
+    sources = [((CT, 0), name, strides), (exponents, "int32", contiguous_strides(own.shape, 4))]
+    return loop_step("frexp", _frexp_rule, own.shape, sources, (name, strides), casts=(name, name))
+
+
 @public(method=True)
 @operation(
     "frexp",
-    forward=np.frexp,
-    vjp=(lambda ct, exponent: ct * xp.exp2(-exponent),),
+    forward=_frexp,
+    vjp=(_frexp_rule,),
+    step=_frexp_step,
     family="results",
     results=("mantissa", "exponent"),
     result_type=return_type(Frexp, "frexp"),

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.forward.results import finished, is_draft
 from tapegrad.forward.rowwise import extrema
 from tapegrad.kernels.chosen import step_by_indices
+from tapegrad.kernels.structural import copy_step
 from tapegrad.ops.reductions import kept_shape
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import apply, as_operand
@@ -109,8 +110,9 @@ def chosen_rule(ct: Any, indices: Any, x_shape: tuple[int, ...], dim: tuple[int,
 
 
 def chosen_step(plan: Plan, operand: int) -> Step | None:
-    """Return the step that adds the cotangent of chosen elements at their indices."""
-    return step_by_indices(plan, plan.attrs["dim"][0], "indices", "scatter") if plan.attrs["dim"] else None
+    """Return the step that adds the cotangent of chosen elements at their indices; of a number, the copy."""
+    dim = plan.attrs["dim"]
+    return step_by_indices(plan, dim[0], "indices", "scatter") if dim else copy_step(plan)
 
 
 def _extremum_forward(largest: bool) -> Callable[..., Callable[..., Any]]:
