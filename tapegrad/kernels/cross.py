@@ -14,9 +14,14 @@ def _cross(dtype: str, width: int) -> Line:
         x, y, out = get(args, 0) + start, get(args, 1) + start, get(args, 2) + start
         a, b, c = load_at(x, 0, dtype), load_at(x, stride, dtype), load_at(x, 2 * stride, dtype)
         p, q, r = load_at(y, 0, dtype), load_at(y, stride, dtype), load_at(y, 2 * stride, dtype)
-        store_at(out, 0, b * r - c * q, dtype)
-        store_at(out, stride, c * p - a * r, dtype)
-        store_at(out, 2 * stride, a * q - b * p, dtype)
+        first, second, third = b * r - c * q, c * p - a * r, a * q - b * p
+        if adds:
+            first += load_at(out, 0, dtype)
+            second += load_at(out, stride, dtype)
+            third += load_at(out, 2 * stride, dtype)
+        store_at(out, 0, first, dtype)
+        store_at(out, stride, second, dtype)
+        store_at(out, 2 * stride, third, dtype)
         return 0
 
     return line

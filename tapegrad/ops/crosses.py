@@ -27,6 +27,8 @@ from tapegrad.ops.table.promotion import check_same
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.structural import integer, one_dim, operation
 from tapegrad.ops.table.values import KINKS
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
@@ -61,6 +63,16 @@ def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
     return OfCopy(forward) if is_draft(forward) else OfCopy(forward).made()
 
 
+def _step(plan: Plan, operand: int) -> Step | None:
+    """Return the step of operands of one shape: a product of the other one and the cotangent is by the same kernel."""
+    (x, y), other = plan.layouts, plan.layouts[1 - operand]
+    geometry = geometry_along(x.shape, (plan.attrs["dim"],))
+    if x.shape != y.shape or x.dtype != y.dtype or not has_kernel(other) or not geometry:
+        return None
+    sources = [plan.source(plan.op.operands[1 - operand]), plan.source("ct")]
+    return Step(functools.partial(kernel_along, CROSS, x.dtype.name), geometry, sources[:: -1 if operand else 1])
+
+
 @public(namespaces=(LINALG,), functions=("cross", "linalg.cross"),
         adapter=_as_numpy)  # fmt: skip
 @operation(
@@ -75,6 +87,7 @@ def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
     ),
     attrs=("dim",),
     bilinear=True,
+    step=_step,
     call=lambda x, y, **attrs: xp.cross(x, y, **attrs),
     node_name="LinalgCrossBackward0",
     oracle=lambda x, y, dim=-1: np.cross(x, y, axis=dim),
