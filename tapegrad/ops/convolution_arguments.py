@@ -18,6 +18,8 @@ _LEAST: Final = {
 def window_numbers(call: str, name: str, value: Any, n: int) -> tuple[int, ...]:
     """Return the stride, the padding or the dilation of each of `n` dimensions, or raise PyTorch's error."""
     least, message = _LEAST[name]
+    if value.__class__ is int and value >= least:
+        return (value,) * n
     values = [integer(call, name, item) for item in (value if isinstance(value, (tuple, list)) else (value,))]
     if len(values) not in (1, n):
         raise RuntimeError(

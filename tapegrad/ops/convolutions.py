@@ -192,7 +192,7 @@ def _transposed(
         found = xp.resized(found, (*found.shape[:2], *longer)) if longer != tuple(full) else found
         return found[(..., *[slice(cut, cut + size) for cut, size in zip(p, sizes, strict=True)])]
     if n == 3:
-        return _transposed_volumes(name, x, w, (s, p, more, d), groups, sizes)
+        return _transposed_volumes(x, w, (s, p, d), groups, sizes)
     if n == 1:  # a signal is an image of one row
         row: Any = ((1, *kernel), (1, *s), ((0, 0), (p[0], p[0])), (1, *d))
         row = with_known(row)
@@ -201,18 +201,17 @@ def _transposed(
     return conv2d_transposed(x, w, window, (sizes[0], sizes[1]), groups)
 
 
-def _transposed_volumes(
-    name: str, x: Any, w: Any, given: Sequence[Sequence[int]], groups: int, sizes: Sequence[int]
-) -> Any:
+def _transposed_volumes(x: Any, w: Any, given: Sequence[Sequence[int]], groups: int, sizes: Sequence[int]) -> Any:
     """Return the images of each depth, with the depth of the kernels a part of their channels, put where that stands.
 
     Depths and places of images are the two dimensions of a larger image, which kernels of one column make.
     """
-    (s, *strides), (p, *pads), (_, *more), (d, *steps) = given
+    (s, *strides), (p, *pads), (d, *steps) = given
     count, depth, kernel = len(x), x.shape[2], w.shape[2]
     images = xp.reshape(xp.transpose(x, 1, 2), (count * depth, x.shape[1], *x.shape[3:]))
     kernels = xp.reshape(w, (w.shape[0], -1, *w.shape[3:]))
-    found = _transposed(name, 2, images, kernels, strides, pads, more, groups, steps)
+    flat: Any = with_known((w.shape[3:], tuple(strides), tuple([(cut, cut) for cut in pads]), tuple(steps)))
+    found = conv2d_transposed(images, kernels, flat, tuple(sizes[1:]), groups)
     channels, places = found.shape[1], math.prod(sizes[1:])
     columns = xp.transpose(xp.reshape(found, (count, depth, channels, places)), 1, 2)
     window: Any = with_known(((kernel, 1), (s, 1), ((p, p), (0, 0)), (d, 1)))

@@ -137,7 +137,7 @@ def _draws(call: str, samples: Any, x: Tensor, n: int) -> Tensor:
         raise RuntimeError(
             f"Expect _random_samples to have shape {[batch, channels, n]}, but {call}() got {list(given.shape)}"
         )
-    return reshape(given[:batch], (batch * channels, n))
+    return reshape(given if given.shape[0] == batch else given[:batch], (batch * channels, n))
 
 
 def _oracle(input: Any, kernel_size: Any, output_size: Any, _random_samples: Any, return_indices: bool = False) -> Any:

@@ -236,6 +236,13 @@ def _by_numpy(
     return out
 
 
+@functools.lru_cache(maxsize=64)
+def _scale_and_shift(space: Shape, align: bool, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Return what makes coordinates from -1 to 1 numbers of elements, the width first."""
+    lengths = np.array(space[::-1])
+    return ((lengths - 1 if align else lengths) / 2).astype(dtype), ((lengths - 1) / 2).astype(dtype)
+
+
 def _grids(shape: Shape, dtype: Any, rng: Any) -> np.ndarray:
     """Draw coordinates of which none is between two elements' middles for lengths of 3 and 4, or on an edge."""
     values = (rng.integers(-7, 7, shape) * 2 + rng.uniform(0.6, 1.4, shape)) / 10.5
@@ -324,10 +331,7 @@ def grid_sample(
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     align, space = aligned(call, align_corners), x.shape[2:]
     count, channels, sites = x.shape[0], x.shape[1], at.shape[1:-1]
-    lengths = np.array(space[::-1])
-    at = reshape(at, (count, -1, n))
-    scale, shift = ((lengths - 1 if align else lengths) / 2, (lengths - 1) / 2)
-    at = affine(at, from_array(scale.astype(at.dtype)), from_array(shift.astype(at.dtype)))
+    at = affine(reshape(at, (count, -1, n)), *map(from_array, _scale_and_shift(space, align, at.dtype)))
     if padding_mode != "zeros" and mode != "bicubic":
         at = _inside(at, space, padding_mode, align)
     found = interpolated_at(x, at, mode, padding_mode, align)
