@@ -211,7 +211,7 @@ def _transposed_volumes(x: Any, w: Any, given: Sequence[Sequence[int]], groups: 
     images = xp.reshape(xp.transpose(x, 1, 2), (count * depth, x.shape[1], *x.shape[3:]))
     kernels = xp.reshape(w, (w.shape[0], -1, *w.shape[3:]))
     flat: Any = with_known((w.shape[3:], tuple(strides), tuple([(cut, cut) for cut in pads]), tuple(steps)))
-    found = conv2d_transposed(images, kernels, flat, tuple(sizes[1:]), groups)
+    found = conv2d_transposed(images, kernels, flat, (sizes[1], sizes[2]), groups)
     channels, places = found.shape[1], math.prod(sizes[1:])
     columns = xp.transpose(xp.reshape(found, (count, depth, channels, places)), 1, 2)
     window: Any = with_known(((kernel, 1), (s, 1), ((p, p), (0, 0)), (d, 1)))
