@@ -335,6 +335,24 @@ def test_least_squares_of_low_rank() -> None:
     np.testing.assert_allclose(own.solution, other.solution.numpy(), rtol=1e-8)
 
 
+@needs_torch
+@pytest.mark.parametrize("driver", [None, "gelsd"])
+@pytest.mark.parametrize(
+    "shapes", [((1, 3, 2), (3, 1)), ((1, 2, 3), (2, 1)), ((3, 3, 2), (3, 1)), ((1, 1, 3, 2), (1, 3, 1))]
+)
+def test_least_squares_of_a_matrix_that_might_be_vectors(shapes: Any, driver: str | None) -> None:
+    """The batch is that of vectors, as in PyTorch: a matrix of three rows has three solutions, which are the same."""
+    a, b = (np.random.default_rng(n).normal(size=shape) for n, shape in enumerate(shapes))
+    results = []
+    for m in (tg, torch):
+        operands = [m.from_numpy(own.copy()).requires_grad_() for own in (a, b)]
+        found = m.linalg.lstsq(*operands, driver=driver)
+        found.solution.sum().backward()
+        results.append([*(own.detach().numpy() for own in found), *(own.grad.numpy() for own in operands)])
+    for own, other in zip(*results, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-8, atol=1e-12)
+
+
 @pytest.mark.parametrize("function", [tg.linalg.svdvals, tg.linalg.eigvalsh, lambda x: tg.linalg.eigvals(x).real])
 def test_values_alone_have_all_derivatives(function: Callable[..., Any]) -> None:
     """Rules leave out what vectors without a cotangent would add: not where that is zero only at a point."""

@@ -316,9 +316,12 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
             f"<= 1, but got shapes {list(a.shape)} and {list(b.shape)}"
         )
     vector = b.ndim == 1 or (more == 1 and b.shape == a.shape[:-1])
-    if more == 1 and not vector and b.shape[-2] == a.shape[-2]:  # PyTorch looks at the batch of what might be vectors
-        check_batches("torch.linalg.lstsq", a.shape[:-2], b.shape[:-1])
     columns = xp.unsqueeze(b, -1) if vector else b
+    if more == 1 and not vector and b.shape[-2] == a.shape[-2]:  # PyTorch's batch is that of what might be vectors
+        check_batches("torch.linalg.lstsq", a.shape[:-2], b.shape[:-1])
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-1])
+        check_batches("torch.linalg.lstsq", batch, b.shape[:-2])
+        columns = columns if batch == a.shape[:-2] else xp.expand(columns, (*batch, *b.shape[-2:]))
     has_values = chosen in ("gelsd", "gelss")
     solution, rank, values = least_squares(a, columns, rcond, has_values)
     m, n = a.shape[-2:]
