@@ -43,7 +43,7 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector pass over the tests themselves: each of its walks over them would take a second."""
     gc.collect()
     gc.freeze()
-    gc.get_freeze_count = lambda: 1  # which walks over them, too; `tapegrad.program.garbage` asks
+    gc.get_freeze_count = lambda: 1  # which walks over them, too; `tapegrad.runtime.garbage` asks
 
 
 @pytest.fixture(scope="module", autouse=True)

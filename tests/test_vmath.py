@@ -348,7 +348,7 @@ def compiled(name: str, dtype: str) -> tuple[int, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jit, "target_machine", lambda: machine)
         code = jit.compile_function(function, ("int64",) * 3, {"xp": vmath})
-    address = cache._link(code)
+    address = cache._link(code)[jit.SYMBOL]
     assert address is not None
     return address, texts[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -16,9 +17,12 @@ __all__ = [
     "MARK",
     "JitError",
     "assemble",
+    "checked",
+    "emitted",
     "improve_functions",
     "inline",
     "marked",
+    "parsed",
     "target_machine",
 ]
 
@@ -105,14 +109,8 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     used = f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(f'ptr {name}' for name in kept)}], "
     ir += used + 'section "llvm.metadata"\n' if kept else ""
     # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
-    module = llvm.parse_assembly(
-        marked(ir, lambda name: "" if name == symbol or name.startswith(VECTORISABLE) else "alwaysinline")
-    )
-    module.verify()  # else LLVM would end the process
-    module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    for item in module.functions:
-        if not item.is_declaration and item.name != symbol:
-            item.linkage = "internal"
+    ir = marked(ir, lambda name: "" if name == symbol or name.startswith(VECTORISABLE) else "alwaysinline")
+    module = parsed(ir, symbol, machine)
     for item in module.global_variables:
         if not item.is_declaration and not item.name.startswith("llvm."):
             item.linkage = "internal"
@@ -135,10 +133,49 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
             f"{symbol}: the compiled code may raise a Python exception, and a kernel must not; "
             "return a status instead (numba's integer powers raise, for one)"
         )
-    code: bytes = machine.emit_object(module)
-    foreign = sorted(undefined_symbols(code) - ALLOWED)
+    return checked(emitted(module, machine), symbol)
+
+
+def parsed(ir: str, symbol: str, machine: Any) -> Any:
+    """Return LLVM's module of a text; all of its functions but one are internal.
+
+    The context is its own: what threads do with modules of different contexts is nothing to one another.
+    """
+    import llvmlite.binding as llvm
+
+    module = llvm.parse_assembly(ir, llvm.create_context())
+    module.verify()  # else LLVM would end the process
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    for item in module.functions:
+        if not item.is_declaration and item.name != symbol:
+            item.linkage = "internal"
+    return module
+
+
+def emitted(module: Any, machine: Any) -> bytes:
+    """Return the object code of a module, as ``machine.emit_object`` does.
+
+    llvmlite lets one thread into LLVM at a time. This is where LLVM works longest, and other threads may use it.
+    """
+    from llvmlite.binding import ffi
+
+    emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
+    with ffi.OutputString() as message:
+        memory = getattr(emit, "_cfn", emit)(machine, module, 1, message)
+        if not memory:
+            raise JitError(str(message))
+    try:
+        start, size = ffi.lib.LLVMPY_GetBufferStart(memory), ffi.lib.LLVMPY_GetBufferSize(memory)
+        return ctypes.string_at(start, size)
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(memory)
+
+
+def checked(code: bytes, symbol: str, imports: frozenset[str] = frozenset()) -> bytes:
+    """Return object code; raise if it needs functions besides those of this process that it may call, and imports."""
+    foreign = sorted(undefined_symbols(code) - ALLOWED - imports)
     if foreign:
-        raise JitError(f"the object code needs {', '.join(foreign)}, which no library here defines")
+        raise JitError(f"{symbol}: the object code needs {', '.join(foreign)}, which no library here defines")
     return code
 
 

@@ -6,20 +6,22 @@ library of its own (0.3 ms).
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
-from tapegrad.compiler import files, jit
+from tapegrad.compiler import drafts, files, jit
 from tapegrad.compiler.ahead import Part
+from tapegrad.compiler.drafts import BETTER, Draft
 from tapegrad.compiler.fingerprint import fingerprint, fingerprint_of_ir
 from tapegrad.compiler.library import fingerprint_of_own
 from tapegrad.compiler.object_files import packed, unpacked
-from tapegrad.runtime.locks import hold_while_forking, module_lock
+from tapegrad.runtime.locks import before_forking, hold_while_forking, module_lock
 from tapegrad.runtime.signals import undisturbed
 
 __all__ = ["Stats", "address_of", "address_of_ir", "address_of_made", "digest_of_ir", "known", "on_compile", "stats"]
@@ -46,6 +48,8 @@ _names = (f"kernel{number}" for number in itertools.count())  # LLVM accepts no 
 _lock = module_lock()
 _llvm = module_lock()  # held while LLVM works, as LLVM's own locks would never be released in a forked child
 hold_while_forking(_llvm)
+hold_while_forking(drafts.turn)  # later, so that it is taken before the other, as by who makes what replaces a draft
+before_forking(drafts.finish)
 
 
 def address_of(
@@ -86,7 +90,7 @@ def address_of(
     address = _addresses.get(key)
     if address is not None:
         return address
-    make = partial(jit.compile_function, function, signature, bind)
+    make = partial(jit.draft_function, function, signature, bind)
     return _obtain(name, key, partial(files.path_of_kernel, name, key), make)
 
 
@@ -175,7 +179,7 @@ def _obtain(
     name: str,
     key: str,
     find: Callable[[], str | None],
-    make: Callable[[], bytes],
+    make: Callable[[], bytes | Draft],
     symbol: str = jit.SYMBOL,
     imports: Mapping[str, int] = MappingProxyType({}),
 ) -> int:
@@ -189,7 +193,12 @@ def _obtain(
 
 
 def _load(
-    name: str, key: str, path: str | None, make: Callable[[], bytes], symbol: str, imports: Mapping[str, int]
+    name: str,
+    key: str,
+    path: str | None,
+    make: Callable[[], bytes | Draft],
+    symbol: str,
+    imports: Mapping[str, int],
 ) -> int:
     """Link a function's object code from disk, or make it, and return its address."""
     with _lock:
@@ -197,21 +206,41 @@ def _load(
             return _addresses[key]
         with _llvm:
             code = files.read(path, key) if path else None
-            address = _link(code, symbol, imports) if code is not None else None
-            if address is None:
+            linked = _link(code, [symbol], imports) if code is not None else None
+            if linked is None:
                 for tell in on_compile:
                     tell(name)
-                code = make()
-                address = _link(code, symbol, imports)
-                if address is None:
-                    raise jit.JitError(f"{name}: LLVM cannot link the object code that it made")
+                linked = _made(name, key, path, make(), symbol, imports)
                 stats.compiled += 1
-                if path:
-                    files.write(path, key, code)
             else:
                 stats.loaded += 1
-            _addresses[key] = address
+            _addresses[key] = int(linked[symbol])
         return _addresses[key]
+
+
+def _made(name: str, key: str, path: str | None, made: bytes | Draft, symbol: str, imports: Mapping[str, int]) -> Any:
+    """Link a function that was made, and write it to disk; both later, if this is a draft."""
+    linked = _link(made.code, [symbol, BETTER], imports) if isinstance(made, Draft) else _link(made, [symbol], imports)
+    if linked is None:
+        raise jit.JitError(f"{name}: LLVM cannot link the object code that it made")
+    if isinstance(made, Draft):
+        drafts.behind(partial(_replace, linked[BETTER], key, path, made.better, symbol, imports))
+    elif path:
+        files.write(path, key, made)
+    return linked
+
+
+def _replace(
+    jump: int, key: str, path: str | None, make: Callable[[], bytes], symbol: str, imports: Mapping[str, int]
+) -> None:
+    """Make the code that replaces a draft, write it to disk, and let calls of the draft jump to it."""
+    code = make()
+    if path:
+        files.write(path, key, code)
+    with _llvm:
+        linked = _link(code, [symbol], imports)
+    if linked is not None:
+        ctypes.c_int64.from_address(jump).value = int(linked[symbol])
 
 
 def known() -> frozenset[str]:
@@ -240,14 +269,18 @@ def _linker() -> Any:
     return llvm.create_lljit_compiler(use_jit_link=True)
 
 
-def _link(code: bytes, symbol: str = jit.SYMBOL, imports: Mapping[str, int] = MappingProxyType({})) -> int | None:
-    """Load object code and return the address of its function; None if the linker refuses it."""
+def _link(
+    code: bytes, symbols: Sequence[str] = (jit.SYMBOL,), imports: Mapping[str, int] = MappingProxyType({})
+) -> Any:
+    """Load object code and return the addresses of its symbols; None if the linker refuses it."""
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder()
     for own in unpacked(code):
         builder.add_object_img(own)
-    builder.add_current_process().export_symbol(symbol)
+    builder.add_current_process()
+    for symbol in symbols:
+        builder.export_symbol(symbol)
     if sys.platform == "win32":
         builder.import_symbol("_fltused", 1)  # says that the code has floating numbers; nobody reads it
     for name, address in imports.items():
@@ -257,4 +290,4 @@ def _link(code: bytes, symbol: str = jit.SYMBOL, imports: Mapping[str, int] = Ma
     except RuntimeError:
         return None
     _linked.append(tracker)
-    return int(tracker[symbol])
+    return tracker

@@ -29,11 +29,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tapegrad.compiler.assembly import JitError, assemble, target_machine
+from tapegrad.compiler.drafts import Draft, draft_of
+from tapegrad.runtime import garbage
 from tapegrad.runtime.locks import module_lock
 
-__all__ = ["SYMBOL", "JitError", "compile_function", "ir_of"]
+__all__ = ["SYMBOL", "JitError", "compile_function", "draft_function", "ir_of"]
 
 SYMBOL = "tapegrad_kernel"
+_LONG = 200  # lines of LLVM's IR from which on a draft comes first
 _lock = module_lock()  # neither numba's compiler nor LLVM's text of a module is made by two threads at once
 
 
@@ -71,24 +74,42 @@ def compile_function(
     >>> len(compile_function(add, ("int64", "int64", "int64"))) > 100
     True
     """
+    with _lock:
+        ir, walks = _lowered(function, signature, bind or {}, symbol)
+        return assemble(ir, symbol, target_machine(), walks=walks)
+
+
+def draft_function(
+    function: Callable[..., Any], signature: tuple[str, ...], bind: Mapping[str, object] | None = None
+) -> bytes | Draft:
+    """Return what `compile_function` does, or a draft where that takes long; the parameters are the same."""
+    with _lock:
+        ir, walks = _lowered(function, signature, bind or {}, SYMBOL)
+        if not walks or ir.count("\n") < _LONG or set(signature) != {"int64"}:
+            return assemble(ir, SYMBOL, target_machine(), walks=walks)
+        return Draft(draft_of(ir, SYMBOL, len(signature)), lambda: assemble(ir, SYMBOL, target_machine(), walks=walks))
+
+
+@garbage.kept()
+def _lowered(
+    function: Callable[..., Any], signature: tuple[str, ...], bind: Mapping[str, object], symbol: str
+) -> tuple[str, bool]:
+    """Return LLVM's IR of a function, and whether it walks over words: see `tapegrad.compiler.assembly.assemble`."""
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"compile_function() takes a plain Python function, not {type(function).__name__}")
     from tapegrad.compiler import by_numba, frontend  # at call time: a process that finds its kernels compiles nothing
 
-    with _lock:
-        machine = target_machine()
+    try:
+        return frontend.lower(function, signature, bind, symbol, target_machine())
+    except frontend.NotCompilableError as error:
+        if frontend.uses_structs(function, bind):
+            raise JitError(
+                f"{function.__name__}: a function over structs is made from its source text, not by numba. {error}"
+            ) from error
         try:
-            ir, walks = frontend.lower(function, signature, bind or {}, symbol, machine)
-        except frontend.NotCompilableError as error:
-            if frontend.uses_structs(function, bind or {}):
-                raise JitError(
-                    f"{function.__name__}: a function over structs is made from its source text, not by numba. {error}"
-                ) from error
-            try:
-                ir, walks = by_numba.lower(function, signature, bind or {}, symbol), False
-            except Exception as other:
-                raise JitError(f"{function.__name__} cannot be compiled: {error}; numba says: {other}") from other
-        return assemble(ir, symbol, machine, walks=walks)
+            return by_numba.lower(function, signature, bind, symbol), False
+        except Exception as other:
+            raise JitError(f"{function.__name__} cannot be compiled: {error}; numba says: {other}") from other
 
 
 def ir_of(function: Any, signature: tuple[str, ...], symbol: str) -> str:

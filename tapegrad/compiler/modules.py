@@ -6,16 +6,21 @@ unrolled, and functions are inlined where the text says so.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import llvmlite.binding as llvm
-from llvmlite.binding import ffi
 
-from tapegrad.compiler.assembly import ALLOWED, FEW_PASSES, JitError, improve_functions, inline, target_machine
-from tapegrad.compiler.object_files import undefined_symbols
+from tapegrad.compiler.assembly import (
+    FEW_PASSES,
+    JitError,
+    checked,
+    emitted,
+    improve_functions,
+    inline,
+    target_machine,
+)
 
 __all__ = ["assemble_module"]
 
@@ -99,26 +104,4 @@ def assemble_module(
     else:
         inline(module, passes)
         improve_functions(module, passes, FEW_PASSES)
-    code = _emitted(module, machine)
-    foreign = sorted(undefined_symbols(code) - ALLOWED - imports)
-    if foreign:
-        raise JitError(f"{symbol}: the object code needs {', '.join(foreign)}, which no library here defines")
-    return code
-
-
-def _emitted(module: Any, machine: Any) -> bytes:
-    """Return the object code of a module, as ``machine.emit_object`` does.
-
-    llvmlite lets one thread into LLVM at a time. Modules of different contexts share nothing, and this is where LLVM
-    works longest.
-    """
-    emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
-    with ffi.OutputString() as message:
-        memory = getattr(emit, "_cfn", emit)(machine, module, 1, message)
-        if not memory:
-            raise JitError(str(message))
-    try:
-        start, size = ffi.lib.LLVMPY_GetBufferStart(memory), ffi.lib.LLVMPY_GetBufferSize(memory)
-        return ctypes.string_at(start, size)
-    finally:
-        ffi.lib.LLVMPY_DisposeMemoryBuffer(memory)
+    return checked(emitted(module, machine), symbol, imports)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tapegrad.compiler import values
@@ -28,10 +28,9 @@ class Function(Expressions):
         self.returns_nothing = False
         self.loops: list[tuple[Any, Any]] = []  # where continue and break go
 
-    def define(self, tree: ast.FunctionDef | ast.Lambda, args: Mapping[str, Value]) -> Value:
-        """Emit the body and return its result."""
-        stored = (own for own in ast.walk(tree) if isinstance(own, ast.Name) and isinstance(own.ctx, ast.Store))
-        self.names = {*args, *(own.id for own in stored)}
+    def define(self, tree: ast.FunctionDef | ast.Lambda, args: Mapping[str, Value], names: Iterable[str]) -> Value:
+        """Emit the body, which has variables of these names, and return its result."""
+        self.names = {*args, *names}
         # The first block holds the variables and all other memory on the stack.
         body = self.function.append_basic_block()
         self.builder.branch(body)

@@ -42,6 +42,7 @@ class Variables:
         self.builder = ir.IRBuilder(function.append_basic_block())
         self.names: set[str] = set()
         self.variables: dict[str, tuple[Any, list[Any]]] = {}  # the kind of each, and its places on the stack
+        self.latest: dict[str, tuple[Any, Value]] = {}  # the block where each was last read or written, and its value
         self.unknown: set[str] = set()  # variables that were read before anything was assigned
 
     def place(self, name: str, kind: Any) -> None:
@@ -59,9 +60,13 @@ class Variables:
         if name not in self.variables:  # what assigns to it comes later in the text, or never
             self.place(name, "int64")
             self.unknown.add(name)
-        kind, places = self.variables[name]
-        types = values.types_of(kind)
-        return Value(kind, tuple(self.builder.load(at, typ=own) for at, own in zip(places, types, strict=True)))
+        block, found = self.latest.get(name, (None, None))
+        if found is None or block is not self.builder.block:
+            kind, places = self.variables[name]
+            pairs = zip(places, values.types_of(kind), strict=True)
+            found = Value(kind, tuple(self.builder.load(at, typ=own) for at, own in pairs))
+            self.latest[name] = self.builder.block, found
+        return found
 
     def assign(self, name: str, value: Value) -> None:
         """Emit what assigns to a variable."""
@@ -72,8 +77,10 @@ class Variables:
         if both != kind and not (values.is_word(both) and values.is_word(kind)):
             self.wider[name] = both
             raise KindsChangedError
-        for part, at in zip(cast(self.builder, value, kind).parts, places, strict=True):
+        value = cast(self.builder, value, kind)
+        for part, at in zip(value.parts, places, strict=True):
             self.builder.store(part, at)
+        self.latest[name] = self.builder.block, value
 
     def joined(self, ends: list[tuple[Value, Any]], after: Any) -> Value:
         """Emit the value that the end of one of some blocks brings to a block."""

@@ -12,13 +12,13 @@ import numpy as np
 from tapegrad.compiler import ahead
 from tapegrad.compiler.jit import JitError
 from tapegrad.modes import is_grad_enabled
-from tapegrad.program import garbage
 from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Program
 from tapegrad.program.refusals import with_refusals
 from tapegrad.program.remembered import Remembered, digest_of, remember, remembered
 from tapegrad.program.replay import Replay
+from tapegrad.runtime import garbage
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.index_values import TracedIndices
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
-from tapegrad.program import garbage
 from tapegrad.program.calls import kind_of
 from tapegrad.program.columns import Columns
 from tapegrad.program.effects import Outside
@@ -35,6 +34,7 @@ from tapegrad.program.program import Entry, Program, detach_op
 from tapegrad.program.row_writes import with_rows
 from tapegrad.program.traced import Noticed, Traced, TracingError, error, origin_of, plain_twin
 from tapegrad.recording.plan_cache import compiled
+from tapegrad.runtime import garbage
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor, from_array

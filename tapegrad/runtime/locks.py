@@ -18,6 +18,12 @@ def in_child(function: Callable[[], object]) -> None:
         os.register_at_fork(after_in_child=function)
 
 
+def before_forking(function: Callable[[], object]) -> None:
+    """Call a function before every fork from now on, and before those that were given earlier."""
+    if has("fork"):
+        os.register_at_fork(before=function)
+
+
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
