@@ -390,3 +390,10 @@ def test_logarithms_of_determinants_of_singular_matrices_have_infinite_gradients
         found = function(tg.tensor(BATCH)).numpy()
         np.testing.assert_allclose(found[0], np.linalg.inv(BATCH[0]).T, rtol=1e-12)
         assert np.isinf(found[1]).all()
+
+
+def test_a_graph_of_the_gradient_of_a_singular_matrix_is_refused():
+    a = tg.tensor(BATCH, requires_grad=True)
+    for function in (tg.logdet, lambda a: tg.linalg.slogdet(a).logabsdet):
+        with pytest.raises(RuntimeError, match=r"solve: \(Batch element 1\).*input matrix is singular"):
+            tg.autograd.grad(function(a).sum(), a, create_graph=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.modes import is_traced
 from tapegrad.ops.arithmetic import add, where
 from tapegrad.ops.lapack import decomposition, not_matrices
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
@@ -213,10 +214,12 @@ def _slogdet_forward(x: Any) -> tuple[Any, Any]:
 
 
 def _inverse_adjoints(x: Any) -> Any:
-    """Return adjoints of inverses; of singular matrices infinities, with the signs of cofactors."""
+    """Return adjoints of inverses; of singular matrices infinities with signs of cofactors, or in a graph an error."""
     try:
         return adjoint(xp.inv(x))
     except np.linalg.LinAlgError:
+        if x.requires_grad and not is_traced():
+            xp.solve(x, x)  # raises, as in PyTorch where a graph is made
         determinants = xp.det(x)
         return xp.cofactors(x, determinants) / xp.conj(xp.reshape(determinants, (*x.shape[:-2], 1, 1)))
 
