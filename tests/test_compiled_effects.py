@@ -608,3 +608,44 @@ def test_functions_that_return_none_return_nothing_else() -> None:
     for result in (None, ..., (), "done", [None], {"a": None}):
         call = tg.compile(lambda x, result=result: total.copy_(x) is None or result)
         assert [call(tg.ones(2)) for _ in range(3)] == [result] * 3
+
+
+@pytest.mark.parametrize(
+    "made", [lambda x: tg.ones(2, dtype=x.dtype), lambda x: x.new_tensor([1.0, 0.0]), lambda x: 2 * x]
+)
+@pytest.mark.parametrize("alias", [
+    lambda x: x.contiguous(), tg.atleast_1d, lambda x: x.to(x.dtype), tg.positive, lambda x: x.real, lambda x: x[:],
+])  # fmt: skip
+def test_what_gives_back_its_operand_shares_its_memory(made: Callable[..., Any], alias: Callable[..., Any]) -> None:
+    def through_alias(x: Any) -> Any:
+        one = made(x)
+        other = alias(one)
+        other.mul_(3.0)
+        return one, other, other.sum() * x
+
+    def beneath_alias(x: Any) -> Any:
+        one = made(x)
+        other = alias(one)
+        one.mul_(3.0)
+        return one, other, (other + 1) * x
+
+    for function in (through_alias, beneath_alias):
+        compiled = tg.compile(function)
+        for x in (tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])):
+            assert [own.tolist() for own in compiled(x)] == [own.tolist() for own in function(x)]
+
+
+@pytest.mark.parametrize("write", [
+    lambda y: y.fill_(2.0), lambda y: y.zero_(), lambda y: y.copy_(tg.tensor(2.0)), lambda y: y.copy_(y.detach() + 1),
+    lambda y: y.data.fill_(2.0), lambda y: y.masked_fill_(y > 0, 2.0), lambda y: y.mul_(y.detach()),
+])  # fmt: skip
+def test_numbers_written_over_a_result_end_its_slope_where_the_write_is_recorded(write: Callable[..., Any]) -> None:
+    def function(x: Any) -> Any:
+        y = x * 1.5
+        write(y)
+        return (y * 0.5).tanh().sum() + x.sum()
+
+    slope = tg.func.grad(function)
+    x = tg.tensor([1.0, -2.0])
+    np.testing.assert_allclose(tg.compile(slope)(x).numpy(), slope(x).numpy())
+    np.testing.assert_allclose(tg.compile(function)(x).numpy(), function(x).numpy())

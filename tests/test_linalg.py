@@ -397,3 +397,24 @@ def test_a_graph_of_the_gradient_of_a_singular_matrix_is_refused():
     for function in (tg.logdet, lambda a: tg.linalg.slogdet(a).logabsdet):
         with pytest.raises(RuntimeError, match=r"solve: \(Batch element 1\).*input matrix is singular"):
             tg.autograd.grad(function(a).sum(), a, create_graph=True)
+
+
+@pytest.mark.parametrize(
+    "tolerance", [{}, {"tol": 0.0}, {"atol": 0.0}, {"atol": 0.5}, {"rtol": 0.5}, {"hermitian": True}]
+)
+@pytest.mark.parametrize("given", [BATCH, np.zeros((2, 0)), np.zeros((0, 2, 2)), BATCH.astype(np.complex64)], ids=str)
+def test_ranks_are_those_of_pytorch_also_compiled(given, tolerance):
+    torch = pytest.importorskip("torch")
+    if "hermitian" in tolerance and given.shape[-1] != given.shape[-2]:
+        pytest.skip("not square")
+    right = torch.linalg.matrix_rank(torch.tensor(given), **tolerance).tolist()
+    rank = lambda a: tg.linalg.matrix_rank(a, **tolerance)  # noqa: E731
+    for function in (rank, tg.compile(rank)):
+        own = function(tg.tensor(given))
+        assert (own.tolist(), own.dtype) == (right, np.int64)
+
+
+def test_each_matrix_has_a_tolerance_of_its_own():
+    of_each = tg.tensor([0.1, 5.0])
+    assert tg.linalg.matrix_rank(tg.tensor(BATCH), atol=of_each).tolist() == [2, 0]
+    assert tg.linalg.matrix_rank(tg.tensor(BATCH), rtol=of_each).tolist() == [2, 0]

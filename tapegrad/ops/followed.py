@@ -43,6 +43,8 @@ def places(sequence: Tensor, values: Tensor, is_right: bool) -> Tensor:
 def is_close(x: Tensor, y: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
     """Return which elements are close to each other; see `numpy.isclose`."""
     x, y = x.detach(), y.detach()
+    if y.dtype.kind in "biu":  # as in NumPy: differences of truth values are none, and of unsigned integers wrap around
+        x, y = (xp.cast(own, np.dtype(np.float64)) for own in (x, y))
     within = xp.logical_and(abs(x - y) <= atol + rtol * abs(y), xp.isfinite(y))
     near: Tensor = xp.logical_or(within, x == y)
     return xp.logical_or(near, xp.logical_and(x != x, y != y)) if equal_nan else near

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.ops.concat import cat
+from tapegrad.ops.eigenvalues import eigvalsh
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.lapack import matrices
 from tapegrad.ops.linalg import matmul, outer
@@ -16,8 +17,9 @@ from tapegrad.ops.matrix_functions import matrix_exp
 from tapegrad.ops.older import warn_of_older
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.qr import householder_product
+from tapegrad.ops.svd import svdvals
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import LINALG, Names, public, register
 from tapegrad.ops.table.values import full_rank, graded, triangular
 from tapegrad.ops.triangular import solve_triangular
@@ -185,7 +187,7 @@ def _rank_of_numpy(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: An
 
 @public(namespaces=(LINALG,), functions=("linalg.matrix_rank",), adapter=_rank_of_numpy)
 def matrix_rank(
-    A: Any, tol: float | None = None, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
+    A: Any, tol: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False
 ) -> Tensor:
     r"""Ranks of matrices: how many singular values are larger than a tolerance. There is no gradient.
 
@@ -194,11 +196,11 @@ def matrix_rank(
     Parameters
     ----------
     A : Tensor or array, (..., m, n)
-    tol, atol : float, optional
-        The tolerance; `tol` is an older name.
-    rtol : float, optional
-        The same, as a part of the largest singular value; default, without `atol`, the larger length times the
-        precision of the dtype.
+    tol, atol : float or Tensor, optional
+        The tolerance, for all or for each matrix; `tol` is an older name, which knows no other tolerance.
+    rtol : float or Tensor, optional
+        The same, as a part of the largest singular value; default, if `atol` is not positive, the larger length times
+        the precision of the dtype.
     hermitian : bool
         Whether the matrices are Hermitian, which is quicker.
 
@@ -218,9 +220,21 @@ def matrix_rank(
     >>> tg.linalg.matrix_rank(tg.tensor([[1.0, 2.0], [2.0, 4.0]])).item()
     1
     """
-    x = matrices("linalg.matrix_rank", "A", A, 1).detach().numpy()
-    sizes = abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svdvals(x)
-    least = tol if tol is not None else atol
-    share = rtol if rtol is not None else 0.0 if least else max(x.shape[-2:]) * np.finfo(x.dtype).eps
-    limit = np.maximum(least or 0.0, share * sizes.max(-1, keepdims=True, initial=0.0))
-    return from_array(np.asarray((sizes > limit).sum(-1)))
+    x = matrices("linalg.matrix_rank", "A", A, 1).detach()
+    sizes = abs(eigvalsh(x)) if hermitian else svdvals(x)
+    if not sizes.shape[-1]:
+        return from_array(np.zeros(sizes.shape[:-1], np.int64))
+    default = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    elif rtol is None and atol is not None:
+        rtol = xp.where(_of_each(atol, x) > 0, 0.0, default)[..., 0]
+    limit = _of_each(default if rtol is None else rtol, x) * xp.amax(sizes, -1, True)
+    rank: Tensor = xp.sum(sizes > xp.maximum(limit, _of_each(0.0 if atol is None else atol, x)), -1)
+    return rank
+
+
+def _of_each(number: Any, x: Tensor) -> Tensor:
+    """Return a number for each matrix, or one for all, beside singular values."""
+    given = number if isinstance(number, Tensor) else from_array(np.asarray(number, x.dtype.type(0).real.dtype))
+    return getitem(given.detach(), (..., None))

@@ -153,11 +153,16 @@ class Noticed(Tensor):
     __slots__ = ("origin",)
 
     def __init__(self, origin: Tensor) -> None:
-        set_data(self, raw_data(origin))
-        self.origin, self._layout, self._node, self._grad = origin, origin._layout, origin._node, None
+        self.origin, self._grad = origin, None
+        self.follow()
         base = getattr(origin, "_viewed", None)
         if base is not None:
             self._viewed = base
+
+    def follow(self) -> None:
+        """Have the value that the tensor has now: functions that give back their operand gave this to the user."""
+        set_data(self, raw_data(self.origin))
+        self._layout, self._node = self.origin._layout, self.origin._node
 
     @property
     def _data(self) -> Any:

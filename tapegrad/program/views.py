@@ -17,7 +17,7 @@ from tapegrad.ops.table.gateway import as_operand, compute, raw_data
 from tapegrad.ops.table.op import Bound
 from tapegrad.ops.table.write_checks import check_distinct
 from tapegrad.program.scripts import Scripts
-from tapegrad.program.traced import Traced, origin_of, set_data
+from tapegrad.program.traced import Noticed, Traced, origin_of, set_data
 from tapegrad.recording.plan import Plan
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import Leaf
@@ -81,6 +81,10 @@ class Views(Scripts):
     def renew(self, tensor: Tensor) -> None:
         """Let a stale view, of what was written to since it was made, have its present value and history."""
         if not self.has_writes:
+            return
+        if isinstance(tensor, Noticed):
+            self.renew(tensor.origin)
+            tensor.follow()
             return
         view = self.view_of(tensor)
         if view is None or raw_data(view.root) is view.data:

@@ -122,7 +122,10 @@ class Writes(Views):
     def _written(self, target: Tensor, key: Any, value: Tensor) -> tuple[Tensor, Tensor]:
         """Return what owns the memory of a tensor, and the new value of that."""
         view = self.view_of(target)
-        if key is Ellipsis and view is None:
+        # The history goes on where numbers without one are written: the slopes of what stood there are 0.
+        goes_on = modes.is_grad_enabled() and target._node is not None and value._node is None
+        is_whole = key is Ellipsis and not goes_on
+        if is_whole and view is None:
             return target, self._stretched(target, value)
         mask = _mask_of(target, key)
         if mask is not None and value._layout.size == 1:
@@ -132,7 +135,6 @@ class Writes(Views):
         base = self._base_of(target)
         try:
             if base is target:
-                is_whole = key is Ellipsis
                 put = self._stretched(target, value) if is_whole else self._put(target, value, arrays, keys)
                 return self._with_part(target, put)
             places: Any = self.places_in(base, target)

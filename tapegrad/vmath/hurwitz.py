@@ -51,4 +51,4 @@ def _zeta(s: Lanes, q: Lanes) -> Lanes:
     return where(is_known, total + _inverse_power(z, s) * tail, math.nan)
 
 
-zeta = function("zeta", _zeta, lambda s, q: narrow(_zeta(wide(s), wide(q))))
+zeta = function("_zeta", _zeta, lambda s, q: narrow(_zeta(wide(s), wide(q))))

@@ -172,6 +172,6 @@ def _made(name: str, formula: Callable[[Lanes, Lanes], Lanes]) -> Callable[..., 
     return function(name, formula, lambda a, x: narrow(formula(wide(a), wide(x))))
 
 
-gammainc = _made("gammainc", _lower)
-gammaincc = _made("gammaincc", _upper)
+gammainc = _made("_gammainc", _lower)
+gammaincc = _made("_gammaincc", _upper)
 gamma_density = _made("gamma_density", _density)

@@ -112,8 +112,8 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _sign(x: Node) -> Node:
-    zero = x.graph.const(0, x.dtype)
-    sign: Node = where(x > zero, x.graph.const(1, x.dtype), where(x < zero, x.graph.const(-1, x.dtype), x))
+    zero, one, minus_one = (x.graph.const(number, x.dtype) for number in (0, 1, -1))
+    sign: Node = where(x > zero, one, where(x < zero, minus_one, where(x == zero, zero, x)))
     return sign
 
 
@@ -212,7 +212,7 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     "floor_divide": _divided(
         _floor_divide, lambda quotient, rest, y: where(_is_apart(rest, y), quotient - 1, quotient)
     ),
-    "heaviside": lambda x, y: where(x != x, x, where(x == 0, y, where(x < 0, x * 0, x * 0 + 1))),
+    "heaviside": lambda x, y: where(x != x, x, where(x == 0, y, x.graph.cast(x > 0, x.dtype))),
     "trunc_divide": _divided(lambda x, y: x.graph.unary("trunc", x / y), lambda quotient, rest, y: quotient),
     "fmod": _divided(_libm("fmod"), lambda quotient, rest, y: rest),
     "ndtr": lambda x: 0.5 * TABLE["erfc"](x * -0.7071067811865476),
