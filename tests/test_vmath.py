@@ -15,7 +15,7 @@ import pytest
 from mpmath import mp, mpf
 
 from tapegrad import vmath
-from tapegrad.compiler import cache, intrinsics, jit
+from tapegrad.compiler import assembly, cache, intrinsics, jit
 from tapegrad.kernels.loops import STRIDED, loop
 from tapegrad.runtime.source_text import evaluated
 from tapegrad.vmath import functions, lanes, trigonometric
@@ -341,12 +341,11 @@ def compiled(name: str, dtype: str) -> tuple[int, str]:
     """Compile a kernel anew; return its address and the optimised LLVM code."""
     size = np.dtype(dtype).itemsize
     function = loop(rule_of(name), (dtype, dtype), (dtype,), (size, size))
-    texts = []
-    machine = jit.target_machine()
-    emit = machine.emit_object
-    machine.emit_object = lambda module: texts.append(str(module)) or emit(module)
+    texts, emitted = [], assembly.emitted
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jit, "target_machine", lambda: machine)
+        patch.setattr(
+            assembly, "emitted", lambda module, machine: texts.append(str(module)) or emitted(module, machine)
+        )
         code = jit.compile_function(function, ("int64",) * 3, {"xp": vmath})
     address = cache._link(code)[jit.SYMBOL]
     assert address is not None

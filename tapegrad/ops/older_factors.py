@@ -186,9 +186,7 @@ def _rank_of_numpy(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: An
 
 
 @public(namespaces=(LINALG,), functions=("linalg.matrix_rank",), adapter=_rank_of_numpy)
-def matrix_rank(
-    A: Any, tol: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False
-) -> Tensor:
+def matrix_rank(A: Any, tol: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
     r"""Ranks of matrices: how many singular values are larger than a tolerance. There is no gradient.
 
     Formula: :math:`r = \sum_i [s_i > t]` with the singular values s and the tolerance t.
