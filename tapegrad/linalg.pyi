@@ -130,10 +130,10 @@ def matrix_power(A: Any = ..., n: int = ..., *, input: Any = ..., out: Any = ...
 
 def matrix_rank(
     A: Any = ...,
-    tol: float | None = None,
+    tol: Any = None,
     *,
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Any = None,
+    rtol: Any = None,
     hermitian: bool = False,
     input: Any = ...,
     out: Any = ...,
