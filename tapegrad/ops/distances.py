@@ -10,7 +10,8 @@ import numpy as np
 
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import has_kernel
-from tapegrad.kernels.pairs import FEW, distances_address, slopes_address
+from tapegrad.kernels.indexed import ARRAY
+from tapegrad.kernels.pairs import FEW, distances_address, slopes_address, slopes_of_one_address
 from tapegrad.ops.arithmetic import mul, sub, where
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.lapack import triangle
@@ -29,7 +30,7 @@ from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 _LEAST = 1e-145  # distances of which the squares have all digits
-_FEW = 4096  # elements of the differences of all pairs, up to which they are computed
+_FEW = 8192  # elements of the differences of all points, up to which a trace gets the arithmetic itself
 
 
 def _euclidean(x: Any, y: Any) -> Any:
@@ -60,7 +61,7 @@ def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
     geometry, shape = _geometry(x, y), (*x.shape[:-1], y.shape[-2])
     if geometry is None:
         return _euclidean
-    return computed(distances_address(x.dtype.name), geometry, shape, x.dtype, _euclidean, by_status=True)
+    return computed(distances_address(x.dtype.name, False), geometry, shape, x.dtype, _euclidean, by_status=True)
 
 
 def _step(plan: Plan, operand: int) -> Step | None:
@@ -188,6 +189,63 @@ def _pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
     return first, second
 
 
+def _pairs_by_numpy(x: Any) -> Any:
+    first, second = _pairs(len(x))
+    return np.ascontiguousarray(_euclidean(x, x)[first, second])
+
+
+def _prepare_pairs(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
+    (x,) = layouts
+    geometry, count = _geometry(x, x), x.shape[0] * (x.shape[0] - 1) // 2
+    if geometry is None or not count:
+        return _pairs_by_numpy
+    kernel = distances_address(x.dtype.name, True)
+    return computed(kernel, geometry, (count,), x.dtype, _pairs_by_numpy, by_status=True)
+
+
+def _step_of_pairs(plan: Plan, operand: int) -> Step | None:
+    (x,) = plan.layouts
+    geometry = _geometry(x, x)
+    if geometry is None or x.shape[0] < 2:
+        return None
+    sources = [plan.source(name) for name in ("ct", "x", "out")]
+    return Step(functools.partial(slopes_of_one_address, x.dtype.name), geometry, sources)
+
+
+def _rule_of_pairs(ct: Any, x: Any, out: Any) -> Any:
+    """Return the sums of unit vectors from the others to each point."""
+    first, second = _pairs(x.shape[0])
+    zero = out == 0
+    weights = xp.where(zero, 0.0, ct) / xp.where(zero, 1.0, out)
+    slopes = xp.unsqueeze(weights, -1) * (
+        xp.index_gather(x, (first,), (ARRAY,)) - xp.index_gather(x, (second,), (ARRAY,))
+    )
+    of_first, of_second = (xp.index_scatter_add(slopes, (own,), (ARRAY,), x.shape) for own in (first, second))
+    return of_first - of_second
+
+
+@operation(
+    "distances_of_pairs",
+    family="linalg",
+    forward=_pairs_by_numpy,
+    prepare_forward=_prepare_pairs,
+    vjp=(_rule_of_pairs,),
+    step=_step_of_pairs,
+    real_only=True,
+    kinks=(),
+    node_name="PdistBackward0",
+    oracle=lambda x: np.linalg.norm(x[:, None] - x, axis=-1)[np.triu_indices(len(x), 1)],
+    samples=tuple(Sample((shape,)) for shape in ((4, 2), (3, 1), (70, 20), (1, 3))),
+    errors=(ErrorSample(lambda: xp.distances_of_pairs("x"), TypeError, "pdist"),),
+)  # fmt: skip
+def distances_of_pairs(x: Any) -> Bound:
+    """Distances between each two rows of a matrix."""
+    points = as_operand(x, "pdist", "input", 1)
+    if points.dtype.kind != "f":
+        raise RuntimeError(f"pdist only supports floating-point dtypes, got: {points.dtype}; convert it first")
+    return Bound((points,))
+
+
 @public(namespaces=(FUNCTIONAL, TOP))
 @composite(
     (Sample(((4, 2),)), Sample(((3, 2),), {"p": 1.0})),
@@ -226,9 +284,10 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
     x = as_operand(input, "pdist", "input", 1)
     if x.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {x.ndim}D")
-    first, second = _pairs(x.shape[0])
-    if p == 2 and x.dtype.kind == "f" and len(first) * x.shape[1] > _FEW:
-        return euclidean_distances(x, x)[first, second]  # type: ignore[no-any-return]
+    n, width = x.shape
+    if p == 2 and x.dtype.kind == "f" and not (x.is_traced and n * n * width <= _FEW):
+        return distances_of_pairs(x)  # type: ignore[no-any-return]
+    first, second = _pairs(n)
     return vector_norm(sub(x[first], x[second]), p, -1)  # type: ignore[no-any-return]
 
 

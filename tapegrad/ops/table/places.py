@@ -163,7 +163,7 @@ PLACES: dict[str, dict[str, str]] = {
         "cumulative": "cumsum prod",
         "determinants": "cofactors det second_cofactors slogdet",
         "diagonals": "diagonal",
-        "distances": "euclidean_distances",
+        "distances": "distances_of_pairs euclidean_distances",
         "eigen": "eigh",
         "eigenvalues": "eig",
         "entropy": "entr logaddexp2 sinc spherical_bessel_j0 xlog1py xlogy",
