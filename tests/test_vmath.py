@@ -68,7 +68,8 @@ def _bessel(order: int, is_scaled: bool) -> Callable[[Any], Any]:
 
 
 REFERENCES: dict[str, Callable[[Any], Any]] = {
-    "exp": mp.exp, "expm1": mp.expm1, "log": mp.log, "log1p": mp.log1p, "sin": mp.sin, "cos": mp.cos, "tan": mp.tan,
+    "exp": mp.exp, "exp2": lambda x: mp.power(2, x),
+    "expm1": mp.expm1, "log": mp.log, "log1p": mp.log1p, "sin": mp.sin, "cos": mp.cos, "tan": mp.tan,
     "sinh": mp.sinh, "cosh": mp.cosh, "tanh": mp.tanh, "erf": mp.erf, "sigmoid": _sigmoid, "softplus": _softplus,
     "sqrt": mp.sqrt, "erfc": _erfc, "erfinv": mp.erfinv, "erfcx": _erfcx,
     "log_ndtr": _log_ndtr, "i0": _bessel(0, False), "i0e": _bessel(0, True),
@@ -78,6 +79,7 @@ NAN, INF = math.nan, math.inf
 #: What must come out exactly at 0, inf, -inf, nan, -0, and at further points.
 SPECIAL: dict[str, tuple[list[float], dict[float, float]]] = {
     "exp": ([1, INF, 0, NAN, 1], {1e4: INF, -1e4: 0.0, 1e300: INF, -1e300: 0.0}),
+    "exp2": ([1, INF, 0, NAN, 1], {1e4: INF, -1e4: 0.0, 3.0: 8.0, -126.0: 2.0**-126, 127.0: 2.0**127, 1e300: INF}),
     "expm1": ([0.0, INF, -1, NAN, -0.0], {1e4: INF, -1e4: -1.0, 1e-300: 1e-300, -5e-324: -5e-324}),
     "log": ([-INF, INF, NAN, NAN, -INF], {1.0: 0.0, -1.0: NAN, -1e-40: NAN}),
     "log1p": ([0.0, INF, NAN, NAN, -0.0], {-1.0: -INF, -1.5: NAN, 5e-324: 5e-324}),
@@ -182,7 +184,7 @@ def points(name: str, dtype: str) -> np.ndarray:
         found.append(rng.uniform(0, 720, 300))
     if name == "erfinv":
         found.append(1 - np.ldexp(1.0, -rng.integers(1, info.nmant + 2, 100)))
-    if name in ("exp", "expm1", "sinh", "cosh", "sigmoid", "softplus"):
+    if name in ("exp", "exp2", "expm1", "sinh", "cosh", "sigmoid", "softplus"):
         found.append(rng.uniform(math.log(info.smallest_subnormal) - 1, math.log(info.max) + 1, 700))
     with np.errstate(all="ignore"):
         x = np.concatenate([own.astype(dtype) for own in found])
@@ -228,7 +230,8 @@ def check(name: str, dtype: str, bound: float = BOUND) -> None:
 # The largest errors that were found, in float64 and float32, and a little more: steps that are lost may cost less than
 # what BOUND leaves.
 LARGEST = {
-    "exp": (1.0, 1.0), "expm1": (1.25, 1.1), "log": (0.8, 0.8), "log1p": (0.8, 0.85), "sin": (1.5, 1.5),
+    "exp": (1.0, 1.0), "exp2": (1.0, 1.0),
+    "expm1": (1.25, 1.1), "log": (0.8, 0.8), "log1p": (0.8, 0.85), "sin": (1.5, 1.5),
     "cos": (1.6, 1.6), "tan": (0.6, 1.55), "sinh": (1.3, 1.35), "cosh": (1.3, 1.35), "tanh": (1.75, 1.65),
     "erf": (0.85, 0.87), "sigmoid": (1.15, 1.5), "softplus": (1.2, 1.4), "sqrt": (0.5, 0.5),
     "erfc": (1.8, 0.51), "erfinv": (2.0, 0.51), "erfcx": (1.7, 0.51), "log_ndtr": (2.4, 0.51), "i0": (2.0, 0.51),
@@ -299,6 +302,13 @@ def test_special(name: str, dtype: str) -> None:
 
 
 @in_both
+def test_powers_of_two_are_exact(dtype: str) -> None:
+    info = np.finfo(dtype)
+    n = np.arange(info.minexp - info.nmant, info.maxexp)
+    np.testing.assert_array_equal(compute("exp2", n.astype(dtype)), np.ldexp(info.dtype.type(1), n))
+
+
+@in_both
 def test_pow_special(dtype: str) -> None:
     values = np.array([0.0, -0.0, INF, -INF, NAN, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 1e-45, -1e-45, 1e38, -1e38], dtype)
     x, y = (np.ascontiguousarray(own.ravel()) for own in np.meshgrid(values, values))
@@ -309,7 +319,7 @@ def test_pow_special(dtype: str) -> None:
     assert (np.isnan(found) | (np.signbit(found) == np.signbit(expected))).all()
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt"])
+@pytest.mark.parametrize("name", ["exp", "exp2", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt"])
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])
 def test_complex(name: str, dtype: str) -> None:
     rng = np.random.default_rng(7)

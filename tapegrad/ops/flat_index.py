@@ -156,12 +156,13 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{values.numel()}, index.numel() = {indices.numel()}"
         )
-    flat, values = (own if own.ndim == 1 else reshape(own, (-1,)) for own in (x, values))
+    values = values if values.ndim == 1 else reshape(values, (-1,))
     if accumulate:
-        result = add(flat, added_up(values, 0, indices, flat.shape))
-    else:
-        result = written(flat, values, 0, indices)
-    return result if x.ndim == 1 else reshape(result, x.shape)
+        sums = added_up(values, 0, indices, (x.numel(),))
+        return add(x, sums if x.ndim == 1 else reshape(sums, x.shape))
+    if x.ndim == 1:
+        return written(x, values, 0, indices)
+    return reshape(written(reshape(x, (-1,)), values, 0, indices), x.shape)
 
 
 def _written(input: Any, values: Any, first: Any, second: Any = None, accumulate: bool = False) -> Any:

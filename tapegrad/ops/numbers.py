@@ -76,7 +76,7 @@ def _frexp(x: Any) -> tuple[Any, np.ndarray]:
 
 
 def _frexp_rule(ct: Any, exponent: Any) -> Any:
-    return ct * xp.pow(2.0, -exponent)
+    return ct * xp.exp2(-exponent)
 
 
 def _frexp_step(plan: Plan, operand: int) -> Step:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from tapegrad.vmath.bessel import bessel_i2, bessel_i2e, i0, i0e, i1, i1e
 from tapegrad.vmath.division import floor_divide, fmod, nextafter, remainder, trunc_divide
 from tapegrad.vmath.error import erf, erfc, erfcx, log_ndtr
-from tapegrad.vmath.exponential import cosh, exp, expm1, sinh, tanh
+from tapegrad.vmath.exponential import cosh, exp, exp2, expm1, sinh, tanh
 from tapegrad.vmath.incomplete import gamma_density
 from tapegrad.vmath.inverse_error import erfinv
 from tapegrad.vmath.logarithm import log, log1p, softplus
@@ -19,8 +19,8 @@ from tapegrad.vmath.simple import alike, conj, flat_by, pow, real, sgn, sigmoid,
 from tapegrad.vmath.trigonometric import cos, sin, tan
 
 __all__ = [
-    "alike", "bessel_i2", "bessel_i2e", "conj", "cos", "cosh", "erf", "erfc", "erfcx", "erfinv", "exp", "expm1",
-    "flat_by", "floor_divide", "fmod", "gamma_density", "i0", "i0e", "i1", "i1e", "log", "log1p", "log_ndtr",
+    "alike", "bessel_i2", "bessel_i2e", "conj", "cos", "cosh", "erf", "erfc", "erfcx", "erfinv", "exp", "exp2",
+    "expm1", "flat_by", "floor_divide", "fmod", "gamma_density", "i0", "i0e", "i1", "i1e", "log", "log1p", "log_ndtr",
     "nextafter", "pow", "real", "remainder", "sgn", "sigmoid", "sin", "sinh", "softplus", "sqrt", "tan", "tanh",
     "trigamma", "trunc_divide", "where",
 ]  # fmt: skip

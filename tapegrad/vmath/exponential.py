@@ -1,4 +1,4 @@
-"""exp, expm1, sinh, cosh, tanh, sigmoid: x = n log 2 + r, and a polynomial in r (Cody & Waite 1980)."""
+"""exp, exp2, expm1, sinh, cosh, tanh, sigmoid: x = n log 2 + r, and a polynomial in r (Cody & Waite 1980)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, power_of_t
 from tapegrad.vmath.functions import function
 from tapegrad.vmath.lanes import Lanes, absolute, bits, copysign, fma, polynomial, where
 
-__all__ = ["cosh", "exp", "expm1", "sigmoid", "sinh", "tanh"]
+__all__ = ["cosh", "exp", "exp2", "expm1", "sigmoid", "sinh", "tanh"]
 
 LOG2_E = 1.4426950408889634
 # (e**r - 1 - r) / r**2 for |r| <= log(2) / 2. Relative error of e**r: 2**-57.9, 2**-28.3 (tools/minimax.py).
@@ -63,6 +63,18 @@ def exp_of(x: Lanes, form: Format, coefficients: tuple[float, ...], low: Lanes |
     """Return 2**times exp(x + low) for a low part that is small beside 1."""
     n, high, _ = exp_parts(x, form, coefficients, low)
     return times_power_of_two(high, n + times, form)
+
+
+def _exp2(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
+    """Return 2**n exp(r log 2), where x = n + r: exact for integers."""
+    lowest, highest = -form.bias - form.shift - 3.0, form.bias + 3.0
+    is_zero = x < lowest
+    x = where(is_zero, lowest, x)
+    x = where(x > highest, highest, x)
+    shifted = x + form.magic
+    r = (x - (shifted - form.magic)) * form.ln2[0]
+    part = fma(r * r, polynomial(r, coefficients), r)
+    return times_power_of_two(where(is_zero, 0.0, part + 1.0), bits(shifted), form)
 
 
 def expm1_parts(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> tuple[Lanes, Lanes]:
@@ -127,6 +139,10 @@ def _sinh(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
 
 
 exp = function("exp", lambda x: exp_of(x, DOUBLE, EXP), lambda x: exp_of(x, SINGLE, EXP_SINGLE), otherwise=pairs.exp)
+exp2 = function(
+    "exp2", lambda x: _exp2(x, DOUBLE, EXP), lambda x: _exp2(x, SINGLE, EXP_SINGLE),
+    otherwise=pairs.exp2,
+)  # fmt: skip
 expm1 = function("expm1", lambda x: _expm1(x, DOUBLE, EXPM1), lambda x: _expm1(x, SINGLE, EXPM1_SINGLE))
 tanh = function("tanh", lambda x: _tanh(x, DOUBLE), lambda x: _tanh(x, SINGLE), otherwise=pairs.tanh)
 sigmoid = function("sigmoid", lambda x: _sigmoid(x, DOUBLE, EXP), lambda x: _sigmoid(x, SINGLE, EXP_SINGLE))

@@ -12,7 +12,7 @@ from typing import Any
 
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["Pair", "Part", "absolute", "cos", "cosh", "exp", "log", "sin", "sinh", "sqrt", "tan", "tanh"]
+__all__ = ["Pair", "Part", "absolute", "cos", "cosh", "exp", "exp2", "log", "sin", "sinh", "sqrt", "tan", "tanh"]
 
 
 class Part:
@@ -80,6 +80,11 @@ def exp(x: Pair) -> Pair:
         return is_zero.where(0.0, is_large.where(part * math.exp(top), part))
 
     return Pair(turned("cos"), x.imag.of("eq", 0.0).where(x.imag, turned("sin")))
+
+
+def exp2(x: Pair) -> Pair:
+    """Return exp(x log 2)."""
+    return exp(Pair(x.real * math.log(2), x.imag * math.log(2)))
 
 
 def log(x: Pair) -> Pair:
