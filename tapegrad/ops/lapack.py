@@ -134,7 +134,9 @@ def are_apart(values: Any) -> bool:
     if interceptor() is not None:
         return False
     numbers = values._array()
-    rounding = 64 * np.finfo(numbers.dtype).eps * np.max(np.abs(numbers), -1, keepdims=True, initial=0.0)
+    if numbers.shape[-1] < 2:
+        return True
+    rounding = 64 * np.finfo(numbers.dtype).eps * np.maximum(np.abs(numbers[..., :1]), np.abs(numbers[..., -1:]))
     distances = np.abs(numbers[..., 1:] - numbers[..., :-1])
     return bool(np.count_nonzero(distances > rounding) == distances.size)
 
