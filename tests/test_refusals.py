@@ -124,6 +124,15 @@ AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "no stride": (lambda T: _conv2d(T, stride=0), RuntimeError, "non-positive stride is not supported"),
     "image of two dimensions": (lambda T: _conv2d(T, (4, 4)), RuntimeError, "Expected 3D (unbatched) or 4D (batched)"),
     "three channels": (lambda T: _conv2d(T, (1, 3, 4, 4)), RuntimeError, "Given groups=1, weight of size [3, 2, 2, 2]"),
+    "volume kernel without depth": (
+        lambda T: T.nn.functional.conv3d(T.ones(1, 1, 4, 4, 4), T.ones(1, 1, 0, 2, 2)), RuntimeError,
+        "kernel size should be greater than zero, but got: 0 x 2 x 2 (TxHxW)",
+    ),
+    "volume kernel of too much depth": (
+        lambda T: T.nn.functional.conv3d(T.ones(1, 1, 2, 4, 4), T.ones(1, 1, 3, 2, 2), dilation=2, padding=(1, 0, 2)),
+        RuntimeError,
+        "Calculated padded input size per channel: (4 x 4 x 8). Kernel size: (5 x 3 x 3). Kernel size can't be",
+    ),
     "kernel larger than the image": (lambda T: _conv2d(T, (1, 2, 1, 4)), RuntimeError,
                                      "Calculated padded input size per channel: (1 x 4). Kernel size: (2 x 2)."),
     "spread kernel larger than the image": (lambda T: _conv2d(T, (1, 2, 5, 3), dilation=(3, 3)), RuntimeError,

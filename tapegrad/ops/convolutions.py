@@ -125,12 +125,18 @@ def _conv1d(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
     return _of_signals(conv2d(xp.unsqueeze(x, -2), xp.unsqueeze(w, -2), bias, (1, s), pads, (1, d), groups), -2)
 
 
+def _by(lengths: Sequence[int]) -> str:
+    return " x ".join(map(str, lengths))
+
+
 def _conv3d(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """Make the depth of the kernels a part of their channels: one convolution of images for all depths."""
     s, d = (window_numbers("conv3d", *pair, 3) for pair in (("stride", stride), ("dilation", dilation)))
     check_groups("conv3d", w, groups)
     n, c, depth, *size = x.shape
     kernel = w.shape[2]
+    if 0 in w.shape[2:]:
+        raise RuntimeError(f"kernel size should be greater than zero, but got: {_by(w.shape[2:])} (TxHxW)")
     before = behind = 0
     pads: Any = padding
     if not isinstance(padding, str):
@@ -144,13 +150,19 @@ def _conv3d(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
     if before or behind:
         ends = [zeros((n, c, count, *size), dtype=x.dtype) for count in (before, behind)]
         x = xp.cat([ends[0], x, ends[1]], 2)
-    count = (depth + before + behind - d[0] * (kernel - 1) - 1) // s[0] + 1
+    extent = d[0] * (kernel - 1) + 1
+    count = (depth + before + behind - extent) // s[0] + 1
     if count < 1:
+        around = (0, 0) if isinstance(pads, str) else pads
+        padded = [x.shape[2], *(length + 2 * more for length, more in zip(size, around, strict=True))]
+        extents = [one * (k - 1) + 1 for one, k in zip(d, w.shape[2:], strict=True)]
         raise RuntimeError(
-            f"Calculated padded input size per channel: {list(x.shape[2:])}. Kernel size can't be greater"
+            f"Calculated padded input size per channel: ({_by(padded)}). Kernel size: ({_by(extents)}). Kernel size "
+            "can't be greater than actual input size"
         )
-    parts = [x[:, :, k * d[0] : k * d[0] + (count - 1) * s[0] + 1 : s[0]] for k in range(kernel)]
-    images = xp.reshape(xp.permute(xp.stack(parts, 3), (0, 2, 1, 3, 4, 5)), (n * count, c * kernel, *size))
+    windows = xp.unfold(x, 2, extent, s[0])  # (n, c, count, height, width, extent)
+    windows = windows if d[0] == 1 else windows[..., :: d[0]]
+    images = xp.reshape(xp.permute(windows, (0, 2, 1, 5, 3, 4)), (n * count, c * kernel, *size))
     kernels = xp.reshape(w, (w.shape[0], -1, *w.shape[3:]))
     pads = pads if isinstance(pads, str) else tuple(pads)
     found: Any = conv2d(images, kernels, bias, (s[1], s[2]), pads, (d[1], d[2]), groups)
