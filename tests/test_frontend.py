@@ -324,6 +324,63 @@ def test_a_file_that_has_changed_is_not_believed(tmp_path):
     assert compiled(space["f"])(5) == 6  # numba needs no file
 
 
+STATEMENTS = '''from __future__ import annotations
+import math
+from math import (
+    floor,
+    sqrt,
+)
+
+NAME = """
+def of_text(a):
+    return a
+"""
+
+
+def decorated(function):
+    return function
+
+
+@decorated
+@decorated
+def first(
+    a: int,
+) -> int:
+    # a comment
+# at the margin
+    """A docstring."""
+    return math.floor(math.sqrt(a) + sqrt(a)) + floor(2.5)
+
+
+class Holder:
+    @staticmethod
+    def second(a):
+        text = """
+of no use"""
+        return a - 7
+
+
+third = decorated(
+    lambda a: a * 3
+)
+'''
+
+
+@pytest.mark.parametrize(("name", "result"), [("first", 10), ("second", 9), ("third", 48)])
+def test_one_statement_of_a_file_is_parsed(tmp_path, name, result, monkeypatch):
+    """Of a long file, what stands around a function is parsed, and no more: other lines may be no Python at all."""
+    path = tmp_path / "statements.py"
+    space = {}
+    exec(compile(STATEMENTS, str(path), "exec"), space)
+    function = getattr(space["Holder"], name, None) or space[name]
+    lines = (STATEMENTS + "def of no(\n").splitlines(True)
+    if name == "second":  # a string is taken for the next statement: then the whole file is parsed
+        lines.pop()
+    monkeypatch.setitem(linecache.cache, str(path), (1, None, lines, str(path)))
+    assert frontend.lower(function, ("int64",), {}, "f", jit.target_machine())
+    assert compiled(function)(16) == result
+
+
 def test_a_result_is_recorded_and_found_without_numba():
     program = (
         "import sys, tapegrad as tg\n"

@@ -9,13 +9,15 @@ and both are 0 if the divisor is 0.
 
 from __future__ import annotations
 
+import __future__
 import ast
 import builtins
+import functools
 import linecache
+import operator
 import types
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from tapegrad.compiler import values
 from tapegrad.compiler.expressions import Inner
@@ -228,31 +230,64 @@ _BUILTINS = {name: getattr(builtins, name) for name in (
 
 # --- the syntax tree of a function ------------------------------------------------------------------------------------
 
+#: The flags of code that say which features of later versions its text has.
+_FUTURE: Final = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+_WITHIN: Final = " \t\f\r\n#)]}"  # with which no statement begins
+
 
 def _tree(function: types.FunctionType) -> Any:
     """Return the syntax tree of a function; raise if its file has changed since the function was made."""
     code = function.__code__
-    try:
-        by_name = _functions(code.co_filename, "".join(linecache.getlines(code.co_filename, function.__globals__)))
-    except (SyntaxError, ValueError):
-        raise NotCompilableError(f"{code.co_filename} cannot be read") from None
-    for tree, compiled in by_name.get((code.co_firstlineno, code.co_name), ()):
-        if code_token(compiled) == code_token(code):
-            return tree
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    for source in (_statement(lines, code.co_firstlineno - 1), "".join(lines)):
+        try:
+            by_name = _functions(code.co_filename, source, code.co_flags & _FUTURE)
+        except (SyntaxError, ValueError):
+            continue
+        for tree, compiled in by_name.get((code.co_firstlineno, code.co_name), ()):
+            if code_token(compiled) == code_token(code):
+                return tree
     raise NotCompilableError(f"{code.co_filename} does not say what {code.co_name} does")
 
 
-@lru_cache(maxsize=32)
-def _functions(path: str, source: str) -> Mapping[tuple[int, str], list[tuple[Any, types.CodeType]]]:
-    """Return the syntax trees and the code objects of the functions of a file, by first line and name."""
-    tree = ast.parse(source, path)
+def _statement(lines: list[str], place: int) -> str:
+    """Return the text of the outermost statement around a line, and of imports before it: quicker parsed than a file.
+
+    What Python makes of calls depends on which names are imported. All other lines are empty. Where lines of a string
+    are taken for statements, this is no text of Python's, or does not say what the function does.
+    """
+    first = end = max(min(place, len(lines) - 1), 0)
+    while first > 0 and lines[first][0] in _WITHIN:
+        first -= 1
+    while end < len(lines) and lines[end][0] == "@":
+        end += 1
+    end += 1
+    while end < len(lines) and lines[end][0] in _WITHIN:
+        end += 1
+    kept, is_open = [], False
+    for line in lines[:first]:
+        is_import = is_open or line.startswith(("import ", "from "))
+        is_open = is_import and ("(" in line or is_open) and ")" not in line
+        kept.append(line if is_import else "\n")
+    return "".join(kept + lines[first:end])
+
+
+@functools.lru_cache(maxsize=512)
+def _functions(path: str, source: str, future: int) -> Mapping[tuple[int, str], list[tuple[Any, types.CodeType]]]:
+    """Return the syntax trees and the code objects of the functions of a text, by first line and name.
+
+    The text has the features of ``from __future__ import`` that flags say.
+    """
+    tree: Any = compile(source, path, "exec", future | ast.PyCF_ONLY_AST, dont_inherit=True)
     trees: dict[tuple[int, str], list[Any]] = {}
     for node in _nodes(tree):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             first = min([node.lineno, *[own.lineno for own in getattr(node, "decorator_list", ())]])
             trees.setdefault((first, getattr(node, "name", "<lambda>")), []).append(node)
     found: dict[tuple[int, str], list[tuple[Any, types.CodeType]]] = {}
-    for code in _codes(compile(tree, path, "exec", dont_inherit=True)):
+    for code in _codes(compile(tree, path, "exec", future, dont_inherit=True)):
         key = code.co_firstlineno, code.co_name
         around = [node for node in trees.get(key, ()) if len(trees[key]) == 1 or _lies_within(code, node)]
         if around:  # of nested lambdas, the innermost

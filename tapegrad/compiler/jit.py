@@ -90,7 +90,7 @@ def draft_function(
         return Draft(draft_of(ir, SYMBOL, len(signature)), lambda: assemble(ir, SYMBOL, target_machine(), walks=walks))
 
 
-@garbage.kept()
+@garbage.paused()  # nothing that is made is kept
 def _lowered(
     function: Callable[..., Any], signature: tuple[str, ...], bind: Mapping[str, object], symbol: str
 ) -> tuple[str, bool]:

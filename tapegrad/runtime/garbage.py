@@ -10,9 +10,25 @@ import gc
 from collections.abc import Generator
 
 
+__all__ = ["kept", "paused"]
+
+
+@contextlib.contextmanager
+def paused() -> Generator[None, None, None]:
+    """Collect no garbage in a ``with`` block, or in a function; then at once, if much is new."""
+    if not gc.isenabled():
+        yield
+        return
+    try:
+        gc.disable()
+        yield
+    finally:
+        gc.enable()
+
+
 @contextlib.contextmanager
 def kept() -> Generator[None, None, None]:
-    """Collect no garbage in a ``with`` block, or in a function."""
+    """Collect no garbage in a ``with`` block, or in a function; what is new counts as old."""
     if not gc.isenabled():
         yield
         return
