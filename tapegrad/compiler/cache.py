@@ -63,7 +63,7 @@ def address_of(
     Parameters
     ----------
     name : str
-        The name of the kernel in messages and file names. It is no part of the fingerprint.
+        The name of the kernel in messages. It is no part of the fingerprint.
     function, signature, bind
         As for `tapegrad.compiler.jit.compile_function`.
 
@@ -91,7 +91,7 @@ def address_of(
     if address is not None:
         return address
     make = partial(jit.draft_function, function, signature, bind)
-    return _obtain(name, key, partial(files.path_of_kernel, name, key), make)
+    return _obtain(name, key, partial(files.path_of_kernel, key), make)
 
 
 def address_of_ir(
