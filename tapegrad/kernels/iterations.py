@@ -17,7 +17,7 @@ from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import call, get, put, stack
 from tapegrad.kernels.factors import copies
-from tapegrad.kernels.sweeps import rotated
+from tapegrad.kernels.sweeps import rooted, rotated
 from tapegrad.kernels.tiles import lanes_of
 
 __all__ = ["HEAD", "WIDE", "in_strips", "iterating", "room_of", "rotate", "rotations", "rotations_address"]
@@ -116,9 +116,10 @@ def iterating() -> Callable[..., Any]:
         """Return whether element m beside the diagonal counts as zero."""
         return load(squares, m) <= square_of_rounding * abs(load(d, m)) * abs(load(d, m + 1)) + least
 
-    def sweep(d: Any, e: Any, squares: Any, start: int, top: int, roots: int, sums: int, notes: int) -> None:
+    def sweep(local: int, pitch: int, start: int, top: int, notes: int) -> None:
         """Do a sweep with Wilkinson's shift, without roots: only squares of cosines and sines are in its chain."""
-        signed, lengths, count = as_pointer(roots, dtype), as_pointer(sums, dtype), top - start
+        d, e, squares = as_pointer(local, dtype), as_pointer(local + pitch, dtype), as_pointer(local + 2 * pitch, dtype)
+        signed, lengths = as_pointer(local + 3 * pitch, dtype), as_pointer(local + 4 * pitch, dtype)
         last = load(d, top)
         side = math.sqrt(load(squares, top - 1))
         gap = (load(d, top - 1) - last) / (2.0 * side)
@@ -144,15 +145,8 @@ def iterating() -> Callable[..., Any]:
                 gamma = -gamma
         store(lengths, top, p)
         store(d, top, shift + gamma)
-        cosines, sines = as_pointer(notes, dtype), as_pointer(notes + count * 8, dtype)
-        for k in range(count):
-            i = start + k
-            r, own, square = load(lengths, i), load(signed, i), load(squares, i)
-            square /= r
-            cosine, sine = math.sqrt(abs(own) / r), math.sqrt(square)
-            store(cosines, k, -cosine if own < 0 else cosine)
-            store(sines, k, -sine if load(e, i) < 0 else sine)
-            store(squares, i, square * load(lengths, i + 1))
+        at = local + 8 * start
+        rooted(dtype, at + 2 * pitch, at + 4 * pitch, at + 3 * pitch, at + pitch, notes, top - start)
         store(e, top - 1, sign * load(e, top - 1))
 
     def iterate(
@@ -208,7 +202,7 @@ def iterating() -> Callable[..., Any]:
                     turns += 1
                     if turns > 30 * n:
                         return -1
-                    sweep(d, e, squares, start, top, local + 3 * pitch, local + 4 * pitch, notes + used)
+                    sweep(local, pitch, start, top, notes + used)
                 used += 16 * count
             low = high + 1
         return used

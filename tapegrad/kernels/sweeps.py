@@ -14,7 +14,9 @@ from tapegrad.compiler.intrinsics import intrinsic
 from tapegrad.compiler.values import Value
 from tapegrad.kernels.tiles import Tile, known
 
-__all__ = ["LEAST", "MOST", "combined", "copied", "dot", "multiplied", "reflected", "rotated", "summed", "updated"]
+__all__ = [
+    "LEAST", "MOST", "combined", "copied", "dot", "multiplied", "reflected", "rooted", "rotated", "summed", "updated",
+]  # fmt: skip
 
 
 #: The smallest and the largest size of a matrix's largest number; LAPACK has the others, whose squares may be lost.
@@ -223,6 +225,49 @@ def reflected(
         return []
 
     to.turns(turns, [], turn)
+
+
+@intrinsic
+def rooted(
+    builder: Any, dtype: Value, squares: Value, lengths: Value, signed: Value, signs: Value, pairs: Value, count: Value
+) -> None:  # fmt: skip
+    """Write cosines and sines of a sweep, given squares, and the squares of numbers beside the diagonal after it.
+
+    Parameters
+    ----------
+    dtype : str
+    squares, lengths, signed, signs : int
+        Squares of numbers beside the diagonal; r^2 of each rotation, and one more; c^2 r^2 with the sign of c; numbers
+        that have the signs of sines.
+    pairs : int
+        Where the cosines are written, and the sines behind them.
+    count : int
+        How many rotations there are.
+    """
+    from llvmlite import ir
+
+    to = Tile(builder, values.dtype_of(dtype))
+    beside, r_at, c_at, s_at, target, turns = _words(builder, squares, lengths, signed, signs, pairs, count)
+    behind, zero = builder.add(target, builder.mul(turns, to.word(to.size))), _zeros(to)
+    kind = f"v{to.lanes}f{8 * to.size}"
+    one = ir.FunctionType(to.vector, [to.vector])
+    root, size = (builder.module.declare_intrinsic(f"llvm.{name}.{kind}", (), one) for name in ("sqrt", "fabs"))
+
+    def turn(number: Any, nothing: list[Any]) -> list[Any]:
+        first = builder.mul(number, to.word(to.lanes))
+        far, mask = builder.mul(first, to.word(to.size)), to.mask(builder.sub(turns, first))
+        square, r, own, sign = (to.load(builder.add(place, far), mask) for place in (beside, r_at, c_at, s_at))
+        square = builder.fdiv(square, r)
+        cosine = builder.call(root, [builder.fdiv(builder.call(size, [own]), r)])
+        for place, value, by in ((target, cosine, own), (behind, builder.call(root, [square]), sign)):
+            turned = builder.select(builder.fcmp_ordered("<", by, zero), builder.fneg(value), value)
+            to.store(builder.add(place, far), turned, mask)
+        following = to.load(builder.add(builder.add(r_at, far), to.word(to.size)), mask)
+        to.store(builder.add(beside, far), builder.fmul(square, following), mask)
+        return []
+
+    several = builder.add(turns, to.word(to.lanes - 1))
+    to.turns(builder.sdiv(several, to.word(to.lanes)), [], turn)
 
 
 @intrinsic
