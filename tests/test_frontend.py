@@ -324,6 +324,29 @@ def test_a_file_that_has_changed_is_not_believed(tmp_path):
     assert compiled(space["f"])(5) == 6  # numba needs no file
 
 
+def of_short_loops(a, b):
+    total = 0
+    for i in range(7):
+        for k in range(10, 0, -3):
+            if k == b:
+                break
+            total += a * i + k
+    for i in range(b):
+        total += i
+    for i in range(17):
+        total -= i
+    return total
+
+
+def test_loops_of_few_turns_are_unrolled():
+    """LLVM unrolls loops of few turns whose number is known, and no others: most of them would gain nothing."""
+    for b in (1, 4, 20):
+        assert compiled(of_short_loops)(3, b) == of_short_loops(3, b)
+    ir, _ = frontend.lower(of_short_loops, ("int64",) * 2, {}, "f", jit.target_machine())
+    assert ir.count("!llvm.loop ") == 2
+    assert ir.count("llvm.loop.unroll.full") == 1
+
+
 STATEMENTS = '''from __future__ import annotations
 import math
 from math import (

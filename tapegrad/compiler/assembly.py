@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final
 
 from tapegrad.compiler import cpu
@@ -26,6 +29,10 @@ __all__ = [
     "target_machine",
 ]
 
+#: Lines from which on a module of tiles gets few passes: eigenvalues are computed as fast after half of the time.
+_LONG: Final = 2000
+#: Lines from which on a function of such a module is not repeated where it is called.
+_MUCH: Final = 150
 RAISED: Final = "tapegrad_raised"  # what code calls where a Python exception would be raised
 MARK: Final = "tapegrad.tiles"  # metadata of modules whose loops have vectors already, as many as registers hold
 
@@ -38,6 +45,10 @@ _DEFINED: Final = re.compile(
 )
 
 
+_WHOLE: Final = re.compile(r'^define [^@\n]*@("[^"\n]*"|[\w.$-]+)\(.*?^}', re.MULTILINE | re.DOTALL)
+_CALLED: Final = re.compile(r'call [^@\n]*@("[^"\n]+"|[\w.$-]+)\(')
+
+
 def marked(ir: str, attribute: Callable[[str], str | None]) -> str:
     """Return LLVM's IR with an attribute, where there is one, for the name of each function that is defined.
 
@@ -48,6 +59,26 @@ def marked(ir: str, attribute: Callable[[str], str | None]) -> str:
     'define i64 @f(i64 %x) alwaysinline {'
     """
     return _DEFINED.sub(lambda found: f"{found[0]} {attribute(found[1].strip(chr(34))) or ''}".rstrip(), ir)
+
+
+def _apart(ir: str) -> set[str]:
+    """Return the functions that are long, with those that they call, and called at several places."""
+    texts = {found[1].strip('"'): found[0] for found in _WHOLE.finditer(ir)}
+    calls = {name: [own.strip('"') for own in _CALLED.findall(text)] for name, text in texts.items()}
+    places = Counter(itertools.chain.from_iterable(calls.values()))
+    found: set[str] = set()
+
+    @cache
+    def lines(name: str) -> int:
+        count = texts[name].count("\n") + sum(lines(own) for own in calls[name] if own in texts and own != name)
+        if count < _MUCH or places[name] < 2:
+            return count
+        found.add(name)
+        return 1
+
+    for name in texts:
+        lines(name)
+    return found
 
 
 # Names of passes, as llvmlite has them; the first are those that pay in any code.
@@ -108,21 +139,23 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     kept = re.findall(rf'^define .*(@"?{VECTORISABLE}\w+"?)\(', ir, re.MULTILINE)
     used = f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(f'ptr {name}' for name in kept)}], "
     ir += used + 'section "llvm.metadata"\n' if kept else ""
+    is_long = f"!{MARK} = " in ir and ir.count("\n") >= _LONG
+    apart = {symbol, *(_apart(ir) if is_long else ())}
     # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
-    ir = marked(ir, lambda name: "" if name == symbol or name.startswith(VECTORISABLE) else "alwaysinline")
+    ir = marked(ir, lambda name: "" if name in apart or name.startswith(VECTORISABLE) else "alwaysinline")
     module = parsed(ir, symbol, machine)
     for item in module.global_variables:
         if not item.is_declaration and not item.name.startswith("llvm."):
             item.linkage = "internal"
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
+    # Other loops than those that the front end marks are as fast if they are not unrolled, and compiled in two thirds
+    # of the time.
+    options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
     if kept:
         # Several vectors a turn would be spilled around each call of a function of vectors: 1.6 times as slow.
         options.loop_interleaving = False
-    if f"!{MARK} = " in ir:
-        options.loop_unrolling = options.slp_vectorization = False
     passes = llvm.create_pass_builder(machine, options)
-    if walks:
+    if walks or is_long:
         improve_functions(module, passes, FEW_PASSES)
         inline(module, passes)
         improve_functions(module, passes, _BEHIND_INLINING)

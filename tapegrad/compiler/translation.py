@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from tapegrad.compiler import values
 from tapegrad.compiler.arithmetic import cast
@@ -12,6 +12,8 @@ from tapegrad.compiler.expressions import Expressions, method_for
 from tapegrad.compiler.values import Known, NotCompilableError, Value, is_float, is_word, word
 
 __all__ = ["Function"]
+
+_FEW_TURNS: Final = 16  # of a loop that is unrolled if their number is known
 
 RESULT = "return"  # a variable for what the function returns: no other has the name of a keyword
 
@@ -153,7 +155,10 @@ class Function(Expressions):
         self.builder.position_at_end(next_turn)
         following = self.builder.add(self.builder.load(counter, typ=start.type), step, flags=("nsw",))
         self.builder.store(following, counter)
-        self.builder.branch(test)
+        back = self.builder.branch(test)
+        numbers = [number for own in (start, stop, step) if (number := values.number_of(own)) is not None]
+        if len(numbers) == 3 and numbers[2] and len(range(*numbers)) <= _FEW_TURNS:
+            back.set_metadata("llvm.loop", _unrolled(self.builder.module))
         self.builder.position_at_end(turn)
         self.assign(node.target.id, Value("int64", (at,)))
         self.loop(node, self.builder.block, next_turn, after)
@@ -180,3 +185,12 @@ class Function(Expressions):
     def go_to(self, block: Any) -> None:
         if not self.builder.block.is_terminated:
             self.builder.branch(block)
+
+
+def _unrolled(module: Any) -> Any:
+    """Return the metadata of a loop whose turns stand one behind the other; LLVM knows it by naming itself first."""
+    from llvmlite import ir
+
+    node = ir.MDValue(module, [module.add_metadata(["llvm.loop.unroll.full"])], str(len(module.metadata)))
+    node.operands = (node, *node.operands)
+    return node

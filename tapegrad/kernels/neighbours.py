@@ -16,25 +16,28 @@ from tapegrad.recording.steps import TERMS
 
 #: Partial sums that are computed before they are added up. The terms of half of them take 32 KB in float32.
 MANY_PARTS = 128
-_LANES = 8  # sums that are added up beside each other: a vector of `_real_sums`
+#: Sums that are added up beside each other: a vector of `_real_sums`.
+FEW = 8
 
 
-def _sum_of_few(dtype: str, wide: str) -> Callable[..., Any]:
+def sum_of_few(dtype: str, wide: str) -> Callable[..., Any]:
     """Return a function that adds up fewer neighbours than a vector has."""
-    zero = np.dtype(wide).type(0)
+    zero, most = np.dtype(wide).type(0), FEW - 1
 
-    def sum_of_few(first: int, count: int) -> Any:
+    def add_few(first: int, count: int) -> Any:
         source, total = as_pointer(first, dtype), zero
-        for k in range(count):
+        for k in range(most):  # known beforehand: so LLVM unrolls it
+            if k >= count:
+                break
             total += load(source, k)
         return total
 
-    return sum_of_few
+    return add_few
 
 
 def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
     """Return a function that adds up neighbours, at most the terms of one partial sum."""
-    zero, lanes, sum_of_few = np.dtype(wide).type(0), _LANES, _sum_of_few(dtype, wide)
+    zero, lanes, add_few = np.dtype(wide).type(0), FEW, sum_of_few(dtype, wide)
     if wide == "float64":
 
         @intrinsic
@@ -42,7 +45,7 @@ def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
             return _real_sums(builder, dtype, [first.one], count.one)
 
         def neighbours_of_floats(first: int, count: int) -> Any:
-            return real_neighbours(first, count) if count >= lanes else sum_of_few(first, count)
+            return real_neighbours(first, count) if count >= lanes else add_few(first, count)
 
         return neighbours_of_floats
 
@@ -71,7 +74,7 @@ def sums_of_two(dtype: str, wide: str) -> Callable[..., Any]:
     The CPU reads memory ahead along both: if they are a few pages apart, that takes a third to a half less time than
     one after the other.
     """
-    neighbours, lanes = sum_of_neighbours(dtype, wide), _LANES
+    neighbours, lanes = sum_of_neighbours(dtype, wide), FEW
 
     def one_by_one(first: int, second: int, count: int) -> Any:
         return neighbours(first, count), neighbours(second, count)

@@ -17,7 +17,7 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, store
 from tapegrad.compiler.intrinsics import stack
-from tapegrad.kernels.neighbours import MANY_PARTS, sum_of_neighbours, sum_of_row
+from tapegrad.kernels.neighbours import FEW, MANY_PARTS, sum_of_few, sum_of_neighbours, sum_of_row
 from tapegrad.recording.steps import TERMS
 from tapegrad.tape.layout import dtype_name, itemsize
 
@@ -67,7 +67,7 @@ def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
     zero, kind = np.dtype(wide).type(0), np.dtype(dtype).type
     columns, terms = _COLUMNS, TERMS
     room = (2 * columns + max(columns, MANY_PARTS)) * width
-    add_up, add_rows = sum_of_row(dtype, wide), _rows(dtype, wide)
+    few, add_few, add_up, add_rows = FEW, sum_of_few(dtype, wide), sum_of_row(dtype, wide), _rows(dtype, wide)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         table, block = as_pointer(args, "int64"), as_pointer(geometry, "int64")
@@ -77,6 +77,11 @@ def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
         memory = stack(room)
         if inner == 1 and turns == 1:
             out = as_pointer(target, dtype)
+            if n < few:
+                for i in range(outer):
+                    both = add_few(source + i * n * size, n)
+                    store(out, i, load(out, i) + kind(both) if accumulate else kind(both))
+                return 0
             for i in range(outer):
                 both = add_up(source + i * n * size, n, memory)
                 store(out, i, load(out, i) + kind(both) if accumulate else kind(both))
