@@ -29,6 +29,8 @@ __all__ = [
     "target_machine",
 ]
 
+#: Lines from which on loops are not repeated for each way that a condition outside of them can go.
+_MANY: Final = 500
 #: Lines from which on a module of tiles gets few passes: eigenvalues are computed as fast after half of the time.
 _LONG: Final = 2000
 #: Lines from which on a function of such a module is not repeated where it is called.
@@ -139,7 +141,8 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     kept = re.findall(rf'^define .*(@"?{VECTORISABLE}\w+"?)\(', ir, re.MULTILINE)
     used = f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(f'ptr {name}' for name in kept)}], "
     ir += used + 'section "llvm.metadata"\n' if kept else ""
-    is_long = f"!{MARK} = " in ir and ir.count("\n") >= _LONG
+    lines = ir.count("\n")
+    is_long = f"!{MARK} = " in ir and lines >= _LONG
     apart = {symbol, *(_apart(ir) if is_long else ())}
     # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
     ir = marked(ir, lambda name: "" if name in apart or name.startswith(VECTORISABLE) else "alwaysinline")
@@ -147,7 +150,7 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     for item in module.global_variables:
         if not item.is_declaration and not item.name.startswith("llvm."):
             item.linkage = "internal"
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options = llvm.create_pipeline_tuning_options(speed_level=3 if lines < _MANY else 2)
     # Other loops than those that the front end marks are as fast if they are not unrolled, and compiled in two thirds
     # of the time.
     options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False

@@ -13,7 +13,7 @@ from tapegrad.compiler.values import Known, NotCompilableError, Value, is_float,
 
 __all__ = ["Function"]
 
-_FEW_TURNS: Final = 16  # of a loop that is unrolled if their number is known
+_FEW_TURNS: Final = 16  # of an innermost loop that is unrolled if their number is known
 
 RESULT = "return"  # a variable for what the function returns: no other has the name of a keyword
 
@@ -157,7 +157,8 @@ class Function(Expressions):
         self.builder.store(following, counter)
         back = self.builder.branch(test)
         numbers = [number for own in (start, stop, step) if (number := values.number_of(own)) is not None]
-        if len(numbers) == 3 and numbers[2] and len(range(*numbers)) <= _FEW_TURNS:
+        is_short = len(numbers) == 3 and numbers[2] and len(range(*numbers)) <= _FEW_TURNS
+        if is_short and not any(isinstance(own, (ast.For, ast.While)) for each in node.body for own in ast.walk(each)):
             back.set_metadata("llvm.loop", _unrolled(self.builder.module))
         self.builder.position_at_end(turn)
         self.assign(node.target.id, Value("int64", (at,)))
