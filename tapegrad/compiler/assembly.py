@@ -117,7 +117,7 @@ class JitError(TypeError):
     """A function cannot become a kernel: it may raise, or it needs a symbol that no library here defines."""
 
 
-def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> bytes:
+def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False, unrolls: bool = False) -> bytes:
     """Return the object code of LLVM's IR: inlined, optimised and assembled.
 
     Parameters
@@ -129,6 +129,9 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
     walks : bool
         It walks over words and has no loops to unroll or to vectorise: few passes make code as good in a third of
         the time.
+    unrolls : bool
+        LLVM judges which loops it unrolls. Else these are the ones that the front end has marked: others are as fast as
+        they are, and modules are compiled in two thirds of the time.
 
     Raises
     ------
@@ -151,9 +154,7 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
         if not item.is_declaration and not item.name.startswith("llvm."):
             item.linkage = "internal"
     options = llvm.create_pipeline_tuning_options(speed_level=3 if lines < _MANY else 2)
-    # Other loops than those that the front end marks are as fast if they are not unrolled, and compiled in two thirds
-    # of the time.
-    options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
+    options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, unrolls, unrolls
     if kept:
         # Several vectors a turn would be spilled around each call of a function of vectors: 1.6 times as slow.
         options.loop_interleaving = False

@@ -8,8 +8,8 @@ and both are 0 if the divisor is 0.
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import builtins
 import functools

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from tapegrad.compiler.assembly import JitError, assemble, target_machine
@@ -75,8 +76,8 @@ def compile_function(
     True
     """
     with _lock:
-        ir, walks = _lowered(function, signature, bind or {}, symbol)
-        return assemble(ir, symbol, target_machine(), walks=walks)
+        ir, how = _lowered(function, signature, bind or {}, symbol)
+        return assemble(ir, symbol, target_machine(), **how)
 
 
 def draft_function(
@@ -84,30 +85,32 @@ def draft_function(
 ) -> bytes | Draft:
     """Return what `compile_function` does, or a draft where that takes long; the parameters are the same."""
     with _lock:
-        ir, walks = _lowered(function, signature, bind or {}, SYMBOL)
-        if not walks or ir.count("\n") < _LONG or set(signature) != {"int64"}:
-            return assemble(ir, SYMBOL, target_machine(), walks=walks)
-        return Draft(draft_of(ir, SYMBOL, len(signature)), lambda: assemble(ir, SYMBOL, target_machine(), walks=walks))
+        ir, how = _lowered(function, signature, bind or {}, SYMBOL)
+        make = partial(assemble, ir, SYMBOL, target_machine(), **how)
+        if "walks" not in how or ir.count("\n") < _LONG or set(signature) != {"int64"}:
+            return make()
+        return Draft(draft_of(ir, SYMBOL, len(signature)), make)
 
 
 @garbage.paused()  # nothing that is made is kept
 def _lowered(
     function: Callable[..., Any], signature: tuple[str, ...], bind: Mapping[str, object], symbol: str
-) -> tuple[str, bool]:
-    """Return LLVM's IR of a function, and whether it walks over words: see `tapegrad.compiler.assembly.assemble`."""
+) -> tuple[str, dict[str, bool]]:
+    """Return LLVM's IR of a function, and named arguments of `tapegrad.compiler.assembly.assemble`."""
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"compile_function() takes a plain Python function, not {type(function).__name__}")
     from tapegrad.compiler import by_numba, frontend  # at call time: a process that finds its kernels compiles nothing
 
     try:
-        return frontend.lower(function, signature, bind, symbol, target_machine())
+        ir, walks = frontend.lower(function, signature, bind, symbol, target_machine())
+        return ir, {"walks": True} if walks else {}
     except frontend.NotCompilableError as error:
         if frontend.uses_structs(function, bind):
             raise JitError(
                 f"{function.__name__}: a function over structs is made from its source text, not by numba. {error}"
             ) from error
         try:
-            return by_numba.lower(function, signature, bind, symbol), False
+            return by_numba.lower(function, signature, bind, symbol), {"unrolls": True}
         except Exception as other:
             raise JitError(f"{function.__name__} cannot be compiled: {error}; numba says: {other}") from other
 

@@ -9,7 +9,6 @@ import contextlib
 import gc
 from collections.abc import Generator
 
-
 __all__ = ["kept", "paused"]
 
 
