@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import gc
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import Bound, Op, op_table
 from tapegrad.ops.table.plain import by_numpy
+from tapegrad.runtime import garbage
 from tapegrad.tape.layout import layout_of
 from tapegrad.testing.operands import operands_of
 
@@ -51,6 +53,29 @@ def test_a_trace_compiles_no_kernels(tmp_path: Path) -> None:
         [sys.executable, "-c", PROGRAM], env=variables, check=True, capture_output=True, text=True, timeout=120
     )
     assert found.stdout == "False 1 []\n"
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_frozen_objects_are_counted_once(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """What a program has frozen stays frozen, and is not counted in each trace; else what is new counts as old."""
+    calls = []
+    monkeypatch.setattr(garbage._Others, "freeze", False)
+    for name in ("freeze", "unfreeze", "get_freeze_count"):
+        monkeypatch.setattr(gc, name, lambda name=name: calls.append(name) or count)
+    for _ in range(2):
+        with garbage.kept():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+    once = ["get_freeze_count", "freeze", "unfreeze"]
+    assert calls == (once[:1] if count else 2 * once)
+    gc.disable()
+    try:
+        with garbage.kept(), garbage.paused():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    assert calls == (once[:1] if count else 2 * once)
 
 
 @pytest.mark.parametrize("name", sorted(op_table))
