@@ -291,3 +291,20 @@ def test_an_attribute_is_marked_at_the_function_whatever_its_parameters_say():
     first, second, third = assembly.marked(text, lambda name: {"a(b)": "alwaysinline"}.get(name, "")).split("\n")
     assert first.endswith("%1) local_unnamed_addr alwaysinline #0 {")
     assert (second, third) == ("define void @plain() {", "declare i64 @other(i64)")
+
+
+def test_long_modules_of_tiles_repeat_no_long_function():
+    """What a long module calls at several places is compiled once; in a short one it is a part of each caller."""
+
+    def code(lines, calls):
+        body = "\n".join(f"store volatile i64 {number}, ptr %p" for number in range(lines))
+        called = "\n".join("call void @own(ptr %p)" for _ in range(calls))
+        ir = (
+            f"define void @own(ptr %p) {{\n{body}\nret void\n}}\n"
+            f"define i64 @{jit.SYMBOL}(ptr %p) {{\n{called}\nret i64 0\n}}\n"
+            f'!{assembly.MARK} = !{{!0}}\n!0 = !{{!"tiles"}}\n'
+        )
+        return len(assembly.assemble(ir, jit.SYMBOL, jit.target_machine()))
+
+    assert code(2000, 3) < 1.5 * code(2000, 1)
+    assert code(1000, 3) > 2.5 * code(1000, 1)

@@ -32,9 +32,10 @@ __all__ = [
 #: Lines from which on loops are not repeated for each way that a condition outside of them can go.
 _MANY: Final = 500
 #: Lines from which on a module of tiles gets few passes: eigenvalues are computed as fast after half of the time.
-_LONG: Final = 2000
-#: Lines from which on a function of such a module is not repeated where it is called.
-_MUCH: Final = 150
+_LONG: Final = 1900
+#: Lines from which on a function of such a module is not repeated where it is called; and is no part of one caller.
+_MUCH: Final = 120
+_VERY_MUCH: Final = 700
 RAISED: Final = "tapegrad_raised"  # what code calls where a Python exception would be raised
 MARK: Final = "tapegrad.tiles"  # metadata of modules whose loops have vectors already, as many as registers hold
 
@@ -64,7 +65,10 @@ def marked(ir: str, attribute: Callable[[str], str | None]) -> str:
 
 
 def _apart(ir: str) -> set[str]:
-    """Return the functions that are long, with those that they call, and called at several places."""
+    """Return the functions that are long, with those that they call, and called at several places, or very long.
+
+    LLVM looks for addresses in each loop anew, in all loops within it: functions have fewer that surround them.
+    """
     texts = {found[1].strip('"'): found[0] for found in _WHOLE.finditer(ir)}
     calls = {name: [own.strip('"') for own in _CALLED.findall(text)] for name, text in texts.items()}
     places = Counter(itertools.chain.from_iterable(calls.values()))
@@ -73,7 +77,7 @@ def _apart(ir: str) -> set[str]:
     @cache
     def lines(name: str) -> int:
         count = texts[name].count("\n") + sum(lines(own) for own in calls[name] if own in texts and own != name)
-        if count < _MUCH or places[name] < 2:
+        if count < (_MUCH if places[name] > 1 else _VERY_MUCH):
             return count
         found.add(name)
         return 1
