@@ -57,7 +57,8 @@ def _cofactors_forward(x: Any, determinant: Any) -> Any:
         inverse = inverted(x)
     except np.linalg.LinAlgError:
         return _by_svd(x)
-    condition = np.max(abs(x).sum(-1) * abs(inverse).sum(-1).max(-1, initial=0)[..., None], initial=0)
+    sums, others = (np.add.reduce(abs(own), -1) for own in (x, inverse))
+    condition = np.maximum.reduce(sums * np.maximum.reduce(others, -1, initial=0)[..., None], None, initial=0)
     if not condition**4 * np.finfo(x.dtype).eps < 1 and np.isfinite(x).all():  # a quarter of all digits would be lost
         return _by_svd(x)
     turned = inverse.swapaxes(-1, -2)
