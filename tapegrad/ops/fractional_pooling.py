@@ -188,17 +188,17 @@ def _pool_of(n: int) -> None:
     ) -> Tensor:
         x = images(name, input, n)
         kernel, counts = numbers(name, "kernel_size", kernel_size, n), _sizes(name, x, output_size, output_ratio, n)
-        for what, length, size, count in zip(
-            ("time", "height", "width")[-n:], x.shape[-n:], kernel, counts, strict=True
-        ):
+        windows = tuple(zip(x.shape[-n:], counts, kernel, strict=True))
+        for at, (length, count, size) in enumerate(windows):
             if size < 1 or count < 1:
                 raise RuntimeError(
                     f"{name}() expects kernel_size and output_size greater than zero: {kernel}, {counts}"
                 )
             if size + count - 1 > length:
+                what = ("time", "height", "width")[at - n]
                 raise RuntimeError(f"{name}(): pool {what} {size} too large relative to input {what} {length}")
         draws = _draws(name, _random_samples, x, n)
-        found = call_pooled(x, draws, with_known(tuple(zip(x.shape[-n:], counts, kernel, strict=True))))
+        found = call_pooled(x, draws, with_known(windows))
         result: Any = tuple(found) if return_indices else found[0]
         return result  # type: ignore[no-any-return]
 

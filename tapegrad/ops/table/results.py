@@ -70,14 +70,12 @@ def plan_of_several(
 
 
 def _pack_one(main: int, kept: Sequence[int], plan: Plan, out: Sequence[Any], *operands: Tensor) -> Any:
-    values = list(out)
-    for number, value in enumerate(out):
-        if number != main:
-            values[number] = from_array(value if value.__class__ is np.ndarray else np.asarray(value))
-    if plan.records:
-        values[main] = compiled.finish(plan, out[main], *operands, *[out[number] for number in kept])
-    else:
-        values[main] = compiled.finish(plan, out[main], *operands)
+    saved = [out[number] for number in kept] if plan.records else ()
+    values = [
+        compiled.finish(plan, value, *operands, *saved) if number == main
+        else from_array(value if value.__class__ is np.ndarray else np.asarray(value))
+        for number, value in enumerate(out)
+    ]  # fmt: skip
     return _tuple_of(plan, values)
 
 
