@@ -27,7 +27,6 @@ from tests.checks import is_known, python_functions
 
 # Ops whose rules the sweep calls, all of them. A new op without any kernel belongs here, on a line of its own.
 NO_KERNEL = {
-    "frexp",
     "fftn",
     "hfftn",
     "ifftn",
@@ -37,7 +36,6 @@ NO_KERNEL = {
     "recurrence",
     "resized",
     "rfftn",
-    "cross",
     # Rules that are one call of a kernel; that of an LSTM serves several results.
     "gru_steps",
     "rnn_tanh_steps",

@@ -302,6 +302,23 @@ def test_special(name: str, dtype: str) -> None:
 
 
 @in_both
+def test_trigamma(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    tiny, most = (-150, 300) if dtype == "float64" else (-18, 37)
+    parts = [rng.uniform(0, 3, 500), rng.uniform(3, 30, 200), 10.0 ** rng.uniform(tiny, 1, 100)]
+    parts += [10.0 ** rng.uniform(1, most, 200), -rng.uniform(0, 20, 300)]
+    x = np.concatenate(parts).astype(dtype)
+    with mp.workprec(200):
+        errors = ulps(compute("trigamma", x), [mpmath.psi(1, mpf(float(value))) for value in x])
+    assert errors[x > 0].max() < (2.4 if dtype == "float64" else 0.51)
+    assert errors.max() < 4
+    edges = np.array([0.0, -0.0, -1, -2, -INF, INF, NAN, -2.0**100, 2.0**100], dtype)
+    expected = np.array([INF, INF, INF, INF, INF, 0, NAN, INF, 2.0**-100], dtype)
+    np.testing.assert_array_equal(compute("trigamma", edges), expected)
+    np.testing.assert_array_equal(compute("trigamma", np.resize(edges, 50)), np.resize(expected, 50))
+
+
+@in_both
 def test_powers_of_two_are_exact(dtype: str) -> None:
     info = np.finfo(dtype)
     n = np.arange(info.minexp - info.nmant, info.maxexp)

@@ -1,38 +1,57 @@
-"""trigamma: the derivative of the digamma function."""
+"""trigamma: the derivative of the digamma function, by its recurrence up to where its expansion is precise."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Final
 
-import numpy as np
-
-from tapegrad.vmath.trigonometric import sin
+from tapegrad.vmath.functions import function
+from tapegrad.vmath.lanes import Lanes, fma, narrow, polynomial, rint, where, wide
+from tapegrad.vmath.trigonometric import SIN
 
 __all__ = ["trigamma"]
 
-_FAR = 12.0  # from here on the expansion has all digits
+#: Bernoulli numbers B(2), B(4), ..., B(20). They leave an error of 2**-54 at 7.5, and 2**-52 at 7, where x is 0.
+_BERNOULLI: Final = (
+    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
+)  # fmt: skip
+_LARGE: Final = 1e20  # from here on it is 1 / x
 
 
-def trigamma(x: Any) -> Any:
-    """Return the sum of 1/(x + k)**2: by the recurrence up to where the asymptotic expansion is precise (DLMF 5.15.8).
+def _of_positive(x: Lanes) -> Lanes:
+    """Return the sum of 1 / (x + k)**2 over all k, for x not below 0: of k < 7, and an expansion (DLMF 5.15.8)."""
+    is_large = x > _LARGE
+    y = where(is_large, _LARGE, x)
+    z = where(is_large, x, y + 7.0)
+    inverse = 1.0 / z
+    u = inverse * inverse
+    total = inverse + inverse * (0.5 * inverse + u * polynomial(u, _BERNOULLI))
+    for k in (5.0, 3.0, 1.0):  # two at once
+        a, b = y + k, y + (k + 1.0)
+        product = a * b
+        total = total + (a * a + b * b) / (product * product)
+    return where(is_large, inverse, total + 1.0 / (y * y))
 
-    Below 1/2 by the reflection formula (DLMF 5.15.6); infinite at 0, at negative integers and at minus infinity.
-    """
-    reflected = x < 0.5
-    z = np.float64(1.0 - x if reflected else x)
-    total = 0.0
-    while z < _FAR:
-        total += 1.0 / (z * z)
-        z += 1.0
-    u = 1.0 / (z * z)
-    # Bernoulli numbers B(2), B(4), ..., B(14).
-    series = u * (1 / 6 - u * (1 / 30 - u * (1 / 42 - u * (1 / 30 - u * (5 / 66 - u * (691 / 2730 - u * (7 / 6)))))))
-    total += (1.0 + 0.5 / z + series) / z
-    if reflected:
-        angle = np.float64(x) - np.floor(np.float64(x) + 0.5)
-        if angle != angle:
-            return math.inf
-        wave = sin(math.pi * angle)
-        total = (math.pi / wave) * (math.pi / wave) - total
-    return total
+
+def _double(x: Lanes) -> tuple[Lanes, Lanes]:
+    return _of_positive(x), x < 0.0
+
+
+def _single(x: Lanes) -> tuple[Lanes, Lanes]:
+    result, is_reflected = _double(wide(x))
+    return narrow(result), is_reflected
+
+
+def _everywhere(x: Lanes) -> Lanes:
+    """Reflect what is below 0 (DLMF 5.15.6); infinite at negative integers and at minus infinity."""
+    if x.single:
+        return narrow(_everywhere(wide(x)))
+    is_reflected = x < 0.0
+    total = _of_positive(where(is_reflected, 1.0 - x, x))
+    r = math.pi * where(x < -_LARGE, 0.0, x - rint(x))  # from -pi/2 to pi/2, where the sine is one polynomial
+    square = r * r
+    wave = math.pi / fma(r * square, polynomial(square, SIN), r)
+    return where(is_reflected, wave * wave - total, total)
+
+
+trigamma = function("trigamma", _double, _single, rare=_everywhere, whole=True)
