@@ -134,27 +134,19 @@ WITHOUT_KERNEL = {
     "log_softmax": {4: (0,)},  # not contiguous
     "logsumexp": {4: (0,), 5: (0,)},
     "matmul": {5: (0, 1), 11: (0, 1), 12: (1,)},  # strides that BLAS does not take; no element
-    "max_along": {0: (0,)},  # no dimension
-    "min_along": {0: (0,)},
     "softmax": {4: (0,)},
-    "sort": {0: (0,)},
     "prod": {5: (0,), 6: (0,)},
     "cumsum": {4: (0,)},
     "cumprod": {4: (0,)},
     "logcumsumexp": {4: (0,)},
-    "kthvalue": {0: (0,)},
-    "median_along": {0: (0,)},
-    "nanmedian_along": {0: (0,)},
-    "mode": {0: (0,)},
-    "topk": {0: (0,)},
-    "cummax": {0: (0,)},
-    "cummin": {0: (0,)},
     "median_of_all": {1: (0,)},  # nan may be left out
     "gather": {3: (0,)},  # no dimension
     "scatter_add": {2: (2,)},  # fewer indices than elements along another dimension
     "scatter_reduce": {6: (0, 2), 9: (0, 2)},  # the same
     "vector_norm": dict.fromkeys((4, 6, 7, 8, 9, 10), (0,)),  # other orders; dimensions apart
     "euclidean_distances": {1: (0, 1), 2: (0, 1)},  # batches; no element
+    "distances_of_pairs": {3: (0,)},  # no pair
+    "cross": {2: (0, 1)},  # of several shapes
     **{name: {0: (1,), 1: (1,)} for name in ("ellipeinc", "ellipkinc", "jacobi_amplitude")},  # the parameter's
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
     # By the parameter.
