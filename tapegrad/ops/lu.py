@@ -14,8 +14,6 @@ from tapegrad.ops.lapack import decomposition, identity, lower, matrices, not_ma
 from tapegrad.ops.permutations import adjoint as adjoint_of
 from tapegrad.ops.routines import as_list, routine
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import raw_data
-from tapegrad.ops.table.index_values import are_within
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.structural import operation
@@ -109,16 +107,6 @@ def pivot_orders(pivots: Any, n: int, inverse: bool) -> Bound:
 
 
 del op_table["pivot_orders"]  # only functions of pivots call it
-
-
-def check_pivots(pivots: Tensor, n: int) -> None:
-    """Raise an error if a pivot that a user gives is the number of no row."""
-    if pivots.shape[-1] > n or not are_within(pivots, 1, n + 1):
-        own = np.asarray(raw_data(pivots))
-        raise RuntimeError(
-            f"LU_pivots should be at most {n} numbers from 1 to {n}, the rows of the matrix; got {own.shape[-1]} "
-            f"from {own.min(initial=n)} to {own.max(initial=0)}: pass those of lu_factor()"
-        )
 
 
 def _rows(pivots: Tensor, n: int, inverse: bool = False) -> Any:

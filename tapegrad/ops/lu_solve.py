@@ -7,15 +7,26 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.lapack import check_alike, matrices
-from tapegrad.ops.lu import LU, check_pivots, factors_of, permutations, permuted
+from tapegrad.ops.lu import LU, factors_of, permutations, permuted
 from tapegrad.ops.permutations import adjoint as adjoint_of
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, raw_data
+from tapegrad.ops.table.index_values import are_within
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import identity, triangular
 from tapegrad.ops.triangular import solve_triangular
 from tapegrad.tensor import Tensor, from_array
+
+
+def _check_pivots(pivots: Tensor, n: int) -> None:
+    """Raise an error if a pivot that a user gives is the number of no row."""
+    if pivots.shape[-1] > n or not are_within(pivots, 1, n + 1):
+        own = np.asarray(raw_data(pivots))
+        raise RuntimeError(
+            f"LU_pivots should be at most {n} numbers from 1 to {n}, the rows of the matrix; got {own.shape[-1]} "
+            f"from {own.min(initial=n)} to {own.max(initial=0)}: pass those of lu_factor()"
+        )
 
 
 def without_pivots(function: Any, packed: Any, *operands: Any, **attrs: Any) -> Any:
@@ -73,7 +84,7 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
     left, right = factors_of(packed) if unpack_data else (from_array(nothing), from_array(nothing))
     if not unpack_pivots:
         return LU(from_array(nothing), left, right)
-    check_pivots(pivots, packed.shape[-2])
+    _check_pivots(pivots, packed.shape[-2])
     order = permutations(pivots, packed.shape[-2], packed.dtype)
     return LU(order, left, right)
 
@@ -146,10 +157,10 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     if adjoint:
         found = solve_triangular(adjoint_of(packed), b, upper=False)
         found = solve_triangular(adjoint_of(packed), found, upper=True, unitriangular=True)
-        check_pivots(exchanges, found.shape[-2])
+        _check_pivots(exchanges, found.shape[-2])
         found = permuted(exchanges, found)
     else:
-        check_pivots(exchanges, b.shape[-2])
+        _check_pivots(exchanges, b.shape[-2])
         found = permuted(exchanges, b, back=True)
         found = solve_triangular(packed, found, upper=False, unitriangular=True)
         found = solve_triangular(packed, found, upper=True)
