@@ -166,7 +166,7 @@ class Module:
                 args[own] = Value(kind, tuple(next(rest) for _ in values.types_of(kind)))
             body = Function(made, wider, source.outside, self)
             try:
-                return body, body.define(source.tree, args, source.variables)
+                return body, body.define(source.tree, args, source.assigned)
             except KindsChangedError:
                 made.blocks.clear()
 
@@ -186,8 +186,8 @@ class _Source(NamedTuple):
         The structs to which parameters, and the result, point.
     outside : mapping
         The values of names that are no variables.
-    variables : tuple of str
-        The names of its variables, with or without the parameters.
+    assigned : frozenset of str
+        The names to which it assigns.
     """
 
     name: str
@@ -197,7 +197,7 @@ class _Source(NamedTuple):
     defaults: tuple[Any, ...]
     hints: Mapping[str, Any]
     outside: Mapping[str, Any]
-    variables: tuple[str, ...]
+    assigned: frozenset[str]
 
 
 def _source(function: types.FunctionType | Inner, bind: Mapping[str, object]) -> _Source:
@@ -205,9 +205,7 @@ def _source(function: types.FunctionType | Inner, bind: Mapping[str, object]) ->
     defaults: tuple[Any, ...] = ()
     if isinstance(function, Inner):
         name, tree, outside = "lambda", function.tree, function.outside
-        variables = tuple(own.target.id for own in ast.walk(tree) if isinstance(own, ast.NamedExpr))
     else:
-        variables = function.__code__.co_varnames + function.__code__.co_cellvars
         name, tree, hints, defaults = (
             function.__name__,
             _tree(function),
@@ -220,7 +218,8 @@ def _source(function: types.FunctionType | Inner, bind: Mapping[str, object]) ->
         raise NotCompilableError(f"{name} has parameters of another kind than positions and names")
     packed = [given.vararg.arg] if given.vararg else []
     parameters = *[own.arg for own in given.args], *packed
-    return _Source(name, tree, parameters, bool(packed), defaults, hints, outside, variables)
+    assigned = frozenset(own.id for own in _nodes(tree) if own.__class__ is ast.Name and own.ctx.__class__ is ast.Store)
+    return _Source(name, tree, parameters, bool(packed), defaults, hints, outside, assigned)
 
 
 _BUILTINS = {name: getattr(builtins, name) for name in (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 from typing import Any, Final
 
 from tapegrad.compiler import values
@@ -30,15 +30,17 @@ class Function(Expressions):
         self.returns_nothing = False
         self.loops: list[tuple[Any, Any]] = []  # where continue and break go
 
-    def define(self, tree: ast.FunctionDef | ast.Lambda, args: Mapping[str, Value], names: Iterable[str]) -> Value:
-        """Emit the body, which has variables of these names, and return its result."""
-        self.names = {*args, *names}
+    def define(self, tree: ast.FunctionDef | ast.Lambda, args: Mapping[str, Value], assigned: Set[str]) -> Value:
+        """Emit the body, which assigns to these names, and return its result."""
+        self.names = {*args, *assigned}
+        self.fixed = {name: value for name, value in args.items() if name not in assigned}
         # The first block holds the variables and all other memory on the stack.
         body = self.function.append_basic_block()
         self.builder.branch(body)
         self.builder.position_at_end(body)
         for name, value in args.items():
-            self.assign(name, value)
+            if name in assigned:
+                self.assign(name, value)
         if isinstance(tree, ast.Lambda):
             self.leave(self.value(tree.body))
         else:

@@ -5,6 +5,7 @@ Each variable stands on the stack, and LLVM makes it a register.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tapegrad.compiler import values
@@ -41,6 +42,7 @@ class Variables:
         self.function, self.wider = function, wider
         self.builder = ir.IRBuilder(function.append_basic_block())
         self.names: set[str] = set()
+        self.fixed: Mapping[str, Value] = {}  # parameters to which nothing assigns
         self.variables: dict[str, tuple[Any, list[Any]]] = {}  # the kind of each, and its places on the stack
         self.latest: dict[str, tuple[Any, Value]] = {}  # the block where each was last read or written, and its value
         self.unknown: set[str] = set()  # variables that were read before anything was assigned
@@ -57,6 +59,8 @@ class Variables:
 
     def load(self, name: str) -> Value:
         """Emit what reads a variable."""
+        if name in self.fixed:
+            return self.fixed[name]
         if name not in self.variables:  # what assigns to it comes later in the text, or never
             self.place(name, "int64")
             self.unknown.add(name)
