@@ -418,3 +418,13 @@ def test_each_matrix_has_a_tolerance_of_its_own():
     of_each = tg.tensor([0.1, 5.0])
     assert tg.linalg.matrix_rank(tg.tensor(BATCH), atol=of_each).tolist() == [2, 0]
     assert tg.linalg.matrix_rank(tg.tensor(BATCH), rtol=of_each).tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("rows", [3, 12])
+@pytest.mark.parametrize("batch", [(), (2,), (2, 1)])
+@pytest.mark.parametrize("is_singular", [False, True])
+def test_slopes_of_determinants_are_those_of_eager_in_compiled_functions(rows, batch, is_singular):
+    x = np.random.default_rng(0).normal(size=(*batch, rows, rows)) + 3 * np.eye(rows)
+    x[..., 0, :] *= not is_singular
+    slope = tg.func.grad(lambda a: (tg.linalg.det(a) + tg.linalg.det(a) ** 2).sum())
+    np.testing.assert_allclose(tg.compile(slope)(tg.tensor(x)).numpy(), slope(tg.tensor(x)).numpy(), rtol=1e-9)

@@ -84,23 +84,6 @@ def _det(code: Code, entry: Entry) -> Native | None:
     return each(code, entry, "the determinant", write)
 
 
-def _cofactors(code: Code, entry: Entry) -> Native | None:
-    def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
-        ((x,), (out,)) = operands, results
-        n = x.shape[0]
-        factors, pivots = _factored(code, x)
-        code.check()
-        determinant = _determinant(code, n, factors, pivots)
-        _inverted(code, n, factors, pivots)  # column by column: as rows, its transpose
-        code.loop_over(
-            n * n,
-            1,
-            lambda at: code.put(code.times(determinant, code.get(code.at(factors, (at, 1)))), code.at(out, (at, 1))),
-        )
-
-    return each(code, entry, "cofactors", write)
-
-
 def _slogdet(code: Code, entry: Entry) -> Native | None:
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
         ((x,), (sign, log)) = operands, results
@@ -251,5 +234,5 @@ def _ask(name: str, char: str, *args: np.ndarray) -> None:
 
 FACTORS: Final[dict[str, Callable[..., Native | None]]] = {
     "cholesky": cholesky, "solve_triangular": solve_triangular, "solve": _solve, "inv": _inv, "det": _det,
-    "cofactors": _cofactors, "slogdet": _slogdet, "qr": _qr, "eigh": _eigh, "svd": _svd,
+    "slogdet": _slogdet, "qr": _qr, "eigh": _eigh, "svd": _svd,
 }  # fmt: skip
