@@ -224,21 +224,24 @@ def qr(x: Any, mode: str) -> tuple[Any, Any]:
     width = m if mode == "complete" else min(m, n)
     x, distances = placed(x, batch)
     right = np.empty((*batch, width, n), dtype)
-    call = _reflections((*batch, m, width), dtype, math.prod(batch), m, n, *distances)
-    memory = np.empty(memory_of_reflections(m, n, width, dtype.name), dtype)
-    found = call(x, memory, right)
+    call, room = _reflections((*batch, m, width), dtype, math.prod(batch), m, n, *distances)
+    found = call(x, np.empty(room, dtype), right)
     return found if found.__class__ is tuple else (found, right)
 
 
 @functools.lru_cache(maxsize=1024)
-def _reflections(shape: Shape, dtype: np.dtype, number: int, *words: int) -> Callable[..., Any]:
-    geometry = [0, number, *words, strips_address(dtype.name), shape[-1]]
+def _reflections(
+    shape: Shape, dtype: np.dtype, number: int, m: int, n: int, *distances: int
+) -> tuple[Callable[..., Any], int]:
+    """Return the function that computes factors of m x n matrices, and how many numbers it needs as memory."""
+    geometry = [0, number, m, n, *distances, strips_address(dtype.name), shape[-1]]
     mode: Any = "complete" if shape[-1] == shape[-2] else "reduced"
 
     def otherwise(x: Any, *memory: Any) -> Any:
         return tuple(np.linalg.qr(x, mode))
 
-    return computed(reflections_address(dtype.name), geometry, shape, dtype, otherwise, by_status=True)
+    call = computed(reflections_address(dtype.name), geometry, shape, dtype, otherwise, by_status=True)
+    return call, memory_of_reflections(m, n, shape[-1], dtype.name)
 
 
 def _count_of(cached: Any) -> Callable[[], int]:
