@@ -210,6 +210,7 @@ def _load(
             if linked is None:
                 for tell in on_compile:
                     tell(name)
+                drafts.put_off()
                 linked = _made(name, key, path, make(), symbol, imports)
                 stats.compiled += 1
             else:

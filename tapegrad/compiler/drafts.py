@@ -17,7 +17,7 @@ from tapegrad.runtime.locks import in_child, module_lock
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.signals import start
 
-__all__ = ["BETTER", "Draft", "behind", "draft_of", "finish", "turn"]
+__all__ = ["BETTER", "Draft", "behind", "draft_of", "finish", "put_off", "turn"]
 
 BETTER: Final = "tapegrad_better"  # the word that has the address to which calls of a draft jump
 _OWN: Final = "tapegrad_draft"
@@ -63,7 +63,9 @@ def draft_of(ir: str, symbol: str, count: int) -> bytes:
 
 # --- work that waits --------------------------------------------------------------------------------------------------
 
-_QUIET: Final = 0.2  # seconds without a new draft, after which a thread begins: it would slow down who makes drafts
+_QUIET: Final = (
+    0.2  # seconds in which nothing was compiled, after which a thread begins: it would slow down who compiles
+)
 _waiting: Final[deque[Callable[[], object]]] = deque()
 _lock = module_lock()
 #: Held while LLVM makes what replaces a draft.
@@ -71,7 +73,7 @@ turn: Final = module_lock()
 
 
 class _State:
-    """Who works, when the last work came, and whether somebody waits for it."""
+    """Who works, when something was compiled, and whether somebody waits for the work."""
 
     worker: threading.Thread | None = None
     last = 0.0
@@ -82,12 +84,17 @@ def behind(work: Callable[[], object]) -> None:
     """Do work in a thread, when no more comes. The process does not exit before it is done."""
     with _lock:
         _waiting.append(work)
-        _State.last = monotonic()
+        put_off()
         if _State.worker is None:
             try:
                 _State.worker = start(_work, "tapegrad-drafts")
             except RuntimeError:  # the interpreter ends: drafts are good enough for what is left
                 _waiting.clear()
+
+
+def put_off() -> None:
+    """Let the thread begin later: something else is compiled now."""
+    _State.last = monotonic()
 
 
 def _work() -> None:
