@@ -345,3 +345,13 @@ def test_where_is_a_loop_for_any_strides(shapes: tuple[tuple[int, ...], ...], dt
             for _ in range(2):  # the second time by compiled code
                 found = tg.where(own, tg.from_numpy(x), other if isinstance(other, (int, float)) else tg.from_numpy(y))
                 np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize("given", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("wanted", ["float32", "float64", "complex128"])
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_slopes_of_products_in_other_dtypes(given: str, wanted: str) -> None:
+    numbers = np.array([1.5, 10.5, 0.0, -3.5]).astype(given)
+    x = tg.tensor(numbers, requires_grad=True)
+    tg.prod(x, dtype=getattr(tg, wanted)).backward(tg.ones((), dtype=getattr(tg, wanted)))
+    np.testing.assert_array_equal(x.grad.numpy(), np.array([0, 0, -55.125, 0]).astype(given))

@@ -55,7 +55,7 @@ def products_of_others(x: Any) -> Any:
 
 
 def _prod_rule(ct: Any, x: Any, dim: Dims) -> Any:
-    shape = x.shape
+    shape, x = x.shape, x if ct.dtype.kind == "c" else xp.real(x)  # the product may be of the real parts
     order = (*(place for place in range(len(shape)) if place not in dim), *dim)
     lengths = tuple(shape[place] for place in order)
     kept = lengths[: len(shape) - len(dim)]
@@ -65,13 +65,9 @@ def _prod_rule(ct: Any, x: Any, dim: Dims) -> Any:
 
 
 def _prod_step(plan: Plan, operand: int) -> Step | None:
-    dim = plan.attrs["dim"]
-    if count_of(plan.layouts[0].shape, dim) > LONGEST_PRODUCT or plan.attrs["dtype"] not in (
-        None,
-        plan.layouts[0].dtype,
-    ):
-        return None
-    return step_along(plan, dim, ("x",))
+    dim, dtype, x = plan.attrs["dim"], plan.attrs["dtype"], plan.layouts[0]
+    is_other = dtype is not None and dtype != x.dtype  # NumPy's dtypes that are float64 equal None
+    return None if is_other or count_of(x.shape, dim) > LONGEST_PRODUCT else step_along(plan, dim, ("x",))
 
 
 prod = reduction(
