@@ -191,7 +191,8 @@ def _double() -> Iterator[None]:
 @needs_torch
 @pytest.mark.usefixtures("_double")
 # The second derivative of erfcx far from 0 in single precision has lost its digits, PyTorch's more of them than ours.
-@each_program(150, only=[name for name in ON_TORCH if name != "erfcx"])
+# That of logcumsumexp is wrong in PyTorch where some cotangents are 0: finite differences say so.
+@each_program(150, only=[name for name in ON_TORCH if name not in ("erfcx", "logcumsumexp")])
 def test_torch(program: Program) -> None:
     problem = program.problem()
     ct, weights = problem.cotangent(), problem.weights()
