@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.kernels.convolution import Pair, Window
+from tapegrad.kernels.convolution import Pair, Window, places
 from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.convolution import Shape, convolved, forward_by, kernel_of, sizes_of
 from tapegrad.ops.patches import columns_of, images_of
@@ -88,7 +88,23 @@ def conv2d_transposed(x: Any, w: Any, window: Window, size: Pair, groups: int) -
     """Images of a size of which a convolution with the window has the places of `x`: its adjoint."""
     name = "conv2d_transposed"
     operands = contiguous(as_operand(x, name, "input", 1)), contiguous(as_operand(w, name, "weight", 2))
+    _check(name, x.shape, (*x.shape[:1], w.shape[0], *size), w.shape[2:], window, groups)
     return Bound(operands, {"window": window, "size": size, "groups": groups})
+
+
+def _check(name: str, of_places: Shape, images: Shape, kernel: Shape, window: Window, groups: int) -> None:
+    """Raise if values are not of the places that a window has on images: kernels read as far as these say."""
+    fits = (
+        len(of_places) == len(images) == 4
+        and of_places[0] == images[0]
+        and (kernel, of_places[2:]) == (window[0], places(images[2:], window))
+        and not (of_places[1] % groups or images[1] % groups)
+    )
+    if not fits:
+        raise RuntimeError(
+            f"{name}(): {list(of_places)} are no values of the places that kernels {list(window[0])} have, in {groups} "
+            f"groups, on images {list(images)}"
+        )
 
 
 # ---- by kernels
@@ -149,4 +165,5 @@ def conv2d_kernels(y: Any, x: Any, window: Window, groups: int) -> Bound:
     """Kernels: of each element the sum over places of `y` times what it meets there on images `x`."""
     name = "conv2d_kernels"
     operands = contiguous(as_operand(y, name, "input", 1)), contiguous(as_operand(x, name, "weight", 2))
+    _check(name, y.shape, x.shape, window[0], window, groups)
     return Bound(operands, {"window": window, "groups": groups})
