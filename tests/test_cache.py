@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tapegrad.compiler import cache, intrinsics
+from tapegrad.compiler import cache, drafts, intrinsics
 from tapegrad.compiler import files as machine_code_files
 from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.elements import as_pointer, load
@@ -502,6 +502,7 @@ def test_fingerprints_of_the_library_are_worked_out_once(folder, monkeypatch):
     monkeypatch.setattr(library, "fingerprint", noted)
 
     def new_process():
+        drafts.finish()
         library._digest.cache_clear()
         library._known.cache_clear()
 

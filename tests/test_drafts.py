@@ -97,4 +97,4 @@ define i64 @"own"() {
 }
 """
     with pytest.raises(jit.JitError, match="no_such_function"):
-        drafts.draft_of(text, "own", 0)
+        drafts.draft_of(text, "own", 0, jit.target_machine(0))

@@ -10,9 +10,9 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
-from tapegrad.compiler.assembly import checked, emitted, parsed, target_machine
+from tapegrad.compiler.assembly import checked, emitted, parsed
 from tapegrad.runtime.locks import in_child, module_lock
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.signals import start
@@ -30,7 +30,7 @@ class Draft(NamedTuple):
     better: Callable[[], bytes]
 
 
-def draft_of(ir: str, symbol: str, count: int) -> bytes:
+def draft_of(ir: str, symbol: str, count: int, machine: Any) -> bytes:
     """Return the object code of a draft.
 
     Parameters
@@ -41,6 +41,8 @@ def draft_of(ir: str, symbol: str, count: int) -> bytes:
         The function in it that is wanted.
     count : int
         The number of its arguments, which are words.
+    machine : llvmlite.binding.TargetMachine
+        Whose code generator makes little effort.
 
     Raises
     ------
@@ -56,7 +58,6 @@ def draft_of(ir: str, symbol: str, count: int) -> bytes:
             ret i64 %result
         }}
     """
-    machine = target_machine(0)
     module = parsed(ir.replace(f'@"{symbol}"', f'@"{_OWN}"') + jump, symbol, machine)
     return checked(emitted(module, machine), symbol)
 

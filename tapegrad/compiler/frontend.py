@@ -252,7 +252,7 @@ def _tree(function: types.FunctionType) -> Any:
 
 
 def _statement(lines: list[str], place: int) -> str:
-    """Return the text of the outermost statement around a line, and of imports before it: quicker parsed than a file.
+    """Return the text of the outermost statement around a line, behind one import: quicker parsed than a file.
 
     What Python makes of calls depends on which names are imported. All other lines are empty. Where lines of a string
     are taken for statements, this is no text of Python's, or does not say what the function does.
@@ -269,8 +269,19 @@ def _statement(lines: list[str], place: int) -> str:
     for line in lines[:first]:
         is_import = is_open or line.startswith(("import ", "from "))
         is_open = is_import and ("(" in line or is_open) and ")" not in line
-        kept.append(line if is_import else "\n")
-    return "".join(kept + lines[first:end])
+        kept += [line] * is_import
+    return "".join([_imports("".join(kept)), "\n" * first, *lines[first:end]][first == 0 :])
+
+
+@functools.lru_cache(maxsize=256)
+def _imports(text: str) -> str:
+    """Return one line that imports the names that some imports give; nothing, if they are cut off."""
+    try:
+        statements: list[Any] = ast.parse(text).body
+    except SyntaxError:
+        return ""
+    names = [own.asname or own.name.partition(".")[0] for statement in statements for own in statement.names]
+    return "import " + ", ".join(dict.fromkeys(names)) if names and "*" not in names else ""
 
 
 @functools.lru_cache(maxsize=512)

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from tapegrad.compiler.assembly import JitError, assemble, target_machine
@@ -76,8 +75,9 @@ def compile_function(
     True
     """
     with _lock:
-        ir, how = _lowered(function, signature, bind or {}, symbol)
-        return assemble(ir, symbol, target_machine(), **how)
+        machine = target_machine()
+        ir, how = _lowered(function, signature, bind or {}, symbol, machine)
+        return assemble(ir, symbol, machine, **how)
 
 
 def draft_function(
@@ -85,16 +85,20 @@ def draft_function(
 ) -> bytes | Draft:
     """Return what `compile_function` does, or a draft where that takes long; the parameters are the same."""
     with _lock:
-        ir, how = _lowered(function, signature, bind or {}, SYMBOL)
-        make = partial(assemble, ir, SYMBOL, target_machine(), **how)
+        quick = target_machine(0)
+        ir, how = _lowered(function, signature, bind or {}, SYMBOL, quick)
+
+        def make() -> bytes:
+            return assemble(ir, SYMBOL, target_machine(), **how)
+
         if "walks" not in how or ir.count("\n") < _LONG or set(signature) != {"int64"}:
             return make()
-        return Draft(draft_of(ir, SYMBOL, len(signature)), make)
+        return Draft(draft_of(ir, SYMBOL, len(signature), quick), make)
 
 
 @garbage.paused()  # nothing that is made is kept
 def _lowered(
-    function: Callable[..., Any], signature: tuple[str, ...], bind: Mapping[str, object], symbol: str
+    function: Callable[..., Any], signature: tuple[str, ...], bind: Mapping[str, object], symbol: str, machine: Any
 ) -> tuple[str, dict[str, bool]]:
     """Return LLVM's IR of a function, and named arguments of `tapegrad.compiler.assembly.assemble`."""
     if not isinstance(function, types.FunctionType):
@@ -102,7 +106,7 @@ def _lowered(
     from tapegrad.compiler import by_numba, frontend  # at call time: a process that finds its kernels compiles nothing
 
     try:
-        ir, walks = frontend.lower(function, signature, bind, symbol, target_machine())
+        ir, walks = frontend.lower(function, signature, bind, symbol, machine)
         return ir, {"walks": True} if walks else {}
     except frontend.NotCompilableError as error:
         if frontend.uses_structs(function, bind):

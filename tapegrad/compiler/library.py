@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.compiler import files
+from tapegrad.compiler import drafts, files
 from tapegrad.compiler.fingerprint import environment, fingerprint, sha256
 from tapegrad.runtime.locks import module_lock
 
@@ -53,7 +53,9 @@ def fingerprint_of_own(function: Callable[..., Any], signature: tuple[str, ...])
         found = fingerprint(function, signature, {})
         with _lock:
             known[name] = found
-            _write(known)
+            if not _new:
+                drafts.behind(_write)  # all at once: a process that compiles one function needs others, too
+            _new[name] = found
     return found
 
 
@@ -91,8 +93,15 @@ def _read() -> dict[str, str]:
 _known = cache(_read)
 
 
-def _write(known: dict[str, str]) -> None:
+#: Fingerprints that were worked out since the file was written.
+_new: Final[dict[str, str]] = {}
+
+
+def _write() -> None:
+    with _lock:
+        new = dict(_new)
+        _new.clear()
     path = files.path_of_program(_digest())
     if path is not None:
-        lines = [f"{name} {found}" for name, found in (_read() | known).items()]  # others have written too
+        lines = [f"{name} {found}" for name, found in (_read() | new).items()]  # others have written too
         files.write(path, _digest(), "\n".join(lines).encode())
