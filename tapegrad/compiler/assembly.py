@@ -25,6 +25,7 @@ __all__ = [
     "improve_functions",
     "inline",
     "marked",
+    "marks_loops",
     "parsed",
     "target_machine",
 ]
@@ -95,6 +96,11 @@ _BEHIND_INLINING: Final = (
 )  # fmt: skip
 
 
+def marks_loops(triple: str) -> bool:
+    """Whether the front end marks the loops to unroll. For ARM, LLVM would print which of them it leaves as they are."""
+    return triple.startswith("x86")
+
+
 def inline(module: Any, passes: Any) -> None:
     """Inline the functions that are marked `alwaysinline`, and drop those that nothing calls."""
     import llvmlite.binding as llvm
@@ -160,7 +166,8 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False, unrolls
             item.linkage = "internal"
     options = llvm.create_pipeline_tuning_options(speed_level=3 if lines < _MANY else 2)
     # Without vectors of straight lines, softmax in single precision takes 1.2 times as long.
-    options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, not has_tiles, unrolls
+    options.loop_vectorization, options.slp_vectorization = True, not has_tiles
+    options.loop_unrolling = unrolls or not marks_loops(machine.triple)
     if kept:
         # Several vectors a turn would be spilled around each call of a function of vectors: 1.6 times as slow.
         options.loop_interleaving = False

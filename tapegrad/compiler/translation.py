@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tapegrad.compiler import values
 from tapegrad.compiler.arithmetic import cast
+from tapegrad.compiler.assembly import marks_loops
 from tapegrad.compiler.expressions import Expressions, method_for
 from tapegrad.compiler.values import Known, NotCompilableError, Value, is_float, is_word, word
 
@@ -160,6 +161,7 @@ class Function(Expressions):
         back = self.builder.branch(test)
         numbers = [number for own in (start, stop, step) if (number := values.number_of(own)) is not None]
         is_short = len(numbers) == 3 and numbers[2] and len(range(*numbers)) <= _FEW_TURNS
+        is_short = is_short and marks_loops(self.builder.module.triple)
         if is_short and not any(isinstance(own, (ast.For, ast.While)) for each in node.body for own in ast.walk(each)):
             back.set_metadata("llvm.loop", _unrolled(self.builder.module))
         self.builder.position_at_end(turn)
