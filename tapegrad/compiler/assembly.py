@@ -97,7 +97,7 @@ _BEHIND_INLINING: Final = (
 
 
 def marks_loops(triple: str) -> bool:
-    """Whether the front end marks the loops to unroll. For ARM, LLVM would print which of them it leaves as they are."""
+    """Whether the front end marks the loops to unroll. For ARM, LLVM would print which it leaves as they are."""
     return triple.startswith("x86")
 
 
