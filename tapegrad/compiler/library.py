@@ -10,7 +10,7 @@ import os
 import sys
 import types
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -53,8 +53,8 @@ def fingerprint_of_own(function: Callable[..., Any], signature: tuple[str, ...])
         found = fingerprint(function, signature, {})
         with _lock:
             known[name] = found
-            if not _new:
-                drafts.behind(_write)  # all at once: a process that compiles one function needs others, too
+            if not _new:  # all at once: a process that compiles one function needs others, too
+                drafts.behind(partial(_write, files.path_of_program(_digest()), _digest()))
             _new[name] = found
     return found
 
@@ -83,25 +83,25 @@ def _digest() -> str:
     return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()
 
 
-def _read() -> dict[str, str]:
-    path = files.path_of_program(_digest())
-    raw = files.read(path, _digest()) if path is not None else None
+def _read(path: str | None, digest: str) -> dict[str, str]:
+    raw = files.read(path, digest) if path is not None else None
     pairs = (line.rpartition(" ") for line in raw.decode().splitlines()) if raw is not None else ()
     return {name: found for name, _, found in pairs}
 
 
-_known = cache(_read)
+@cache
+def _known() -> dict[str, str]:
+    return _read(files.path_of_program(_digest()), _digest())
 
 
 #: Fingerprints that were worked out since the file was written.
 _new: Final[dict[str, str]] = {}
 
 
-def _write() -> None:
+def _write(path: str | None, digest: str) -> None:
     with _lock:
         new = dict(_new)
         _new.clear()
-    path = files.path_of_program(_digest())
     if path is not None:
-        lines = [f"{name} {found}" for name, found in (_read() | new).items()]  # others have written too
-        files.write(path, _digest(), "\n".join(lines).encode())
+        lines = [f"{name} {found}" for name, found in (_read(path, digest) | new).items()]  # others have written too
+        files.write(path, digest, "\n".join(lines).encode())
