@@ -10,6 +10,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func
+from tapegrad.compiler import cpu
 from tapegrad.program.fuse import fuse, straight
 from tapegrad.program.fuse.packs import pack
 from tapegrad.program.trace import trace
@@ -28,12 +29,20 @@ def quotients(kind: str) -> list[np.ndarray]:
     return [rng.uniform(1, 2, 20_000) * np.exp2(rng.integers(-900, 900, 20_000)) for _ in range(3)]
 
 
+@pytest.mark.parametrize("quickly", [False, True])  # whether the CPU divides so quickly that no reciprocal pays
 @pytest.mark.parametrize("kind", ["special", "ones", "all sizes"])
-def test_quotients_by_one_number_are_rounded_as_by_numpy(kind: str) -> None:
+def test_quotients_by_one_number_are_rounded_as_by_numpy(
+    kind: str, quickly: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu, "divides_quickly", lambda: quickly)
     x, y, divisor = quotients(kind)
+
+    def divided(x: Any, y: Any, divisor: Any) -> Any:
+        return x / divisor, y / divisor, x * (2.0 + quickly)  # the number, as machine code is kept for each program
+
     with np.errstate(all="ignore"):
-        found = tg.compile(lambda x, y, divisor: (x / divisor, y / divisor))(x, y, divisor)
-        for own, right in zip(found, (x / divisor, y / divisor), strict=True):
+        found = tg.compile(divided)(x, y, divisor)
+        for own, right in zip(found, divided(x, y, divisor), strict=True):
             np.testing.assert_array_equal(own.view("i8")[right == right], right.view("i8")[right == right])
             assert np.isnan(own[right != right]).all()
 
