@@ -56,6 +56,9 @@ AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
                     "mean(): could not infer output dtype. Optional dtype must be either ..."),
     "isclose: equal_nan": (lambda T: T.isclose(T.ones(2), T.ones(2), equal_nan=2), TypeError,
                            "isclose(): argument 'equal_nan' must be bool, not int"),
+    "max_unpool2d: dtype": (
+        lambda T: T.nn.functional.max_unpool2d(*[T.zeros(1, 1, 2, 2, dtype=T.int64) for _ in range(2)], 2),
+        NotImplementedError, "..."),
     "interpolate: align_corners": (
         lambda T: T.nn.functional.interpolate(T.ones(1, 1, 4), 8, mode="linear", align_corners=2), TypeError, "..."),
     "requires_grad_": (lambda T: T.ones(2).requires_grad_(2), TypeError,

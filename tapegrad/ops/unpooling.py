@@ -144,6 +144,8 @@ def _function(n: int) -> None:
                 f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, but got a tensor with {x.ndim} "
                 "dimensions."
             )
+        if x.dtype.kind not in "fc":
+            raise NotImplementedError(f"{name} not implemented for dtype {x.dtype}; convert with .to(...) first")
         if places.dtype != np.int64:
             raise RuntimeError(f"elements in indices should be type int64 but got: {places.dtype} in {name}()")
         if places.shape != x.shape:
