@@ -408,7 +408,10 @@ def test_ranks_are_those_of_pytorch_also_compiled(given, tolerance):
     if "hermitian" in tolerance and given.shape[-1] != given.shape[-2]:
         pytest.skip("not square")
     right = torch.linalg.matrix_rank(torch.tensor(given), **tolerance).tolist()
-    rank = lambda a: tg.linalg.matrix_rank(a, **tolerance)  # noqa: E731
+
+    def rank(a):
+        return tg.linalg.matrix_rank(a, **tolerance)
+
     for function in (rank, tg.compile(rank)):
         own = function(tg.tensor(given))
         assert (own.tolist(), own.dtype) == (right, np.int64)

@@ -58,7 +58,7 @@ AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
                            "isclose(): argument 'equal_nan' must be bool, not int"),
     "max_unpool2d: dtype": (
         lambda T: T.nn.functional.max_unpool2d(*[T.zeros(1, 1, 2, 2, dtype=T.int64) for _ in range(2)], 2),
-        NotImplementedError, "..."),
+        NotImplementedError, "...max_unpool2d...not implemented for ..."),
     "interpolate: align_corners": (
         lambda T: T.nn.functional.interpolate(T.ones(1, 1, 4), 8, mode="linear", align_corners=2), TypeError, "..."),
     "requires_grad_": (lambda T: T.ones(2).requires_grad_(2), TypeError,

@@ -6,7 +6,7 @@ import ctypes
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ __all__ = [
     "assemble",
     "checked",
     "emitted",
+    "hide",
     "improve_functions",
     "inline",
     "marked",
@@ -161,9 +162,7 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False, unrolls
     # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
     ir = marked(ir, lambda name: "" if name in apart or name.startswith(VECTORISABLE) else "alwaysinline")
     module = parsed(ir, symbol, machine)
-    for item in module.global_variables:
-        if not item.is_declaration and not item.name.startswith("llvm."):
-            item.linkage = "internal"
+    hide(module.global_variables, symbol)
     options = llvm.create_pipeline_tuning_options(speed_level=3 if lines < _MANY else 2)
     # Without vectors of straight lines, softmax in single precision takes 1.2 times as long.
     options.loop_vectorization, options.slp_vectorization = True, not has_tiles
@@ -196,10 +195,15 @@ def parsed(ir: str, symbol: str, machine: Any) -> Any:
     module = llvm.parse_assembly(ir, llvm.create_context())
     module.verify()  # else LLVM would end the process
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    for item in module.functions:
-        if not item.is_declaration and item.name != symbol:
-            item.linkage = "internal"
+    hide(module.functions, symbol)
     return module
+
+
+def hide(items: Iterable[Any], symbol: str) -> None:
+    """Make functions and variables of a module internal, but the one that is wanted and those that LLVM looks for."""
+    for item in items:
+        if not item.is_declaration and item.name != symbol and not item.name.startswith("llvm."):
+            item.linkage = "internal"
 
 
 def emitted(module: Any, machine: Any) -> bytes:

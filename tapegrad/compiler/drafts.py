@@ -64,9 +64,8 @@ def draft_of(ir: str, symbol: str, count: int, machine: Any) -> bytes:
 
 # --- work that waits --------------------------------------------------------------------------------------------------
 
-_QUIET: Final = (
-    0.2  # seconds in which nothing was compiled, after which a thread begins: it would slow down who compiles
-)
+#: Seconds in which nothing was compiled, after which the thread begins: it would slow down who compiles.
+_QUIET: Final = 0.2
 _waiting: Final[deque[Callable[[], object]]] = deque()
 _lock = module_lock()
 #: Held while LLVM makes what replaces a draft.

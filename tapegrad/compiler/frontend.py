@@ -270,7 +270,7 @@ def _statement(lines: list[str], place: int) -> str:
         is_import = is_open or line.startswith(("import ", "from "))
         is_open = is_import and ("(" in line or is_open) and ")" not in line
         kept += [line] * is_import
-    return "".join([_imports("".join(kept)), "\n" * first, *lines[first:end]][first == 0 :])
+    return "".join([_imports("".join(kept)), "\n" * first, *lines[first:end]])
 
 
 @functools.lru_cache(maxsize=256)

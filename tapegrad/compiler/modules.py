@@ -17,6 +17,7 @@ from tapegrad.compiler.assembly import (
     JitError,
     checked,
     emitted,
+    hide,
     improve_functions,
     inline,
     target_machine,
@@ -79,9 +80,7 @@ def assemble_module(
         module = llvm.parse_assembly(ir, context)
         for own, text in parts.items():
             part = llvm.parse_assembly(text, context)
-            for item in part.functions:
-                if not item.is_declaration and item.name != own:
-                    item.linkage = "internal"
+            hide(part.functions, own)
             part.triple, part.data_layout = module.triple, module.data_layout
             module.link_in(part)
         module.verify()
@@ -89,9 +88,7 @@ def assemble_module(
         raise JitError(f"{symbol}: LLVM refuses the module. {error}") from None
     if all(function.is_declaration or function.name != symbol for function in module.functions):
         raise JitError(f"{symbol}: the module does not define it")
-    for item in (*module.functions, *module.global_variables):
-        if not item.is_declaration and item.name != symbol and not item.name.startswith("llvm."):
-            item.linkage = "internal"
+    hide((*module.functions, *module.global_variables), symbol)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.loop_unrolling = False

@@ -64,13 +64,13 @@ class Variables:
         if name not in self.variables:  # what assigns to it comes later in the text, or never
             self.place(name, "int64")
             self.unknown.add(name)
-        block, found = self.latest.get(name, (None, None))
-        if found is None or block is not self.builder.block:
+        block, value = self.latest.get(name, (None, None))
+        if value is None or block is not self.builder.block:
             kind, places = self.variables[name]
             pairs = zip(places, values.types_of(kind), strict=True)
-            found = Value(kind, tuple(self.builder.load(at, typ=own) for at, own in pairs))
-            self.latest[name] = self.builder.block, found
-        return found
+            value = Value(kind, tuple(self.builder.load(at, typ=part) for at, part in pairs))
+            self.latest[name] = self.builder.block, value
+        return value
 
     def assign(self, name: str, value: Value) -> None:
         """Emit what assigns to a variable."""

@@ -286,7 +286,8 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {x.ndim}D")
     n, width = x.shape
     if p == 2 and x.dtype.kind == "f" and not (x.is_traced and n * n * width <= _FEW):
-        return distances_of_pairs(x)  # type: ignore[no-any-return]
+        distances: Tensor = distances_of_pairs(x)
+        return distances
     first, second = _pairs(n)
     return vector_norm(sub(x[first], x[second]), p, -1)  # type: ignore[no-any-return]
 

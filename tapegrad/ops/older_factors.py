@@ -225,10 +225,9 @@ def matrix_rank(A: Any, tol: Any = None, *, atol: Any = None, rtol: Any = None, 
     default = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
     if tol is not None:
         atol, rtol = tol, 0.0
-    elif rtol is None and atol is not None:
-        rtol = xp.where(_of_each(atol, x) > 0, 0.0, default)[..., 0]
-    limit = _of_each(default if rtol is None else rtol, x) * xp.amax(sizes, -1, True)
-    rank: Tensor = xp.sum(sizes > xp.maximum(limit, _of_each(0.0 if atol is None else atol, x)), -1)
+    least = _of_each(0.0 if atol is None else atol, x)
+    share = _of_each(default, x) * (least <= 0) if rtol is None else _of_each(rtol, x)
+    rank: Tensor = xp.sum(sizes > xp.maximum(share * xp.amax(sizes, -1, True), least), -1)
     return rank
 
 
