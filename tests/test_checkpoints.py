@@ -14,7 +14,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func
+from tapegrad.program import scan_run
 from tapegrad.program.checkpoints import advances, schedule, split
+from tapegrad.program.run import Runner
 from tests.tiers import mostly_full
 
 P = np.array([1.1, 0.3])
@@ -230,3 +232,21 @@ def test_checkpoints_of_utils_in_programs() -> None:
     second = func.grad(lambda x: tg.sin(func.grad(lambda x: _segments(x, again))(x)).sum())
     wanted = func.grad(lambda x: tg.sin(plain(x)).sum())(x)
     np.testing.assert_allclose(tg.compile(second)(x), wanted, rtol=1e-8, atol=1e-10)
+
+
+def test_code_of_a_loop_back_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making it calls no operation: the loop's own would make its code again, until Python's stack is full."""
+    made = []
+
+    def runner(*args: Any) -> Any:
+        made.append(args)
+        return Runner(*args)
+
+    def loss(x: Any) -> Any:
+        return func.scan(lambda x, _: (tg.sin(x) * x, None), x, length=50)[0].sum()
+
+    step = tg.compile(func.value_and_grad(loss), memory=2000)
+    monkeypatch.setattr(scan_run, "Runner", runner)
+    _, slope = step(np.full(21, 0.3))
+    assert len(made) == 1
+    np.testing.assert_allclose(slope, func.grad(loss)(tg.full((21,), 0.3, dtype=tg.float64)), rtol=1e-12)

@@ -104,6 +104,8 @@ class _Lowering:
                 results = self.entry(entry)
             except Refused as error:
                 raise Refused(f"{entry.op.name}: {error}") from None
+            except RecursionError:
+                raise
             except Exception as error:  # a forward that meets nodes may raise anything
                 raise Refused(f"{entry.op.name}: its forward does more than arithmetic on elements") from error
             for number, result in zip(entry.results, results, strict=True):
@@ -150,6 +152,8 @@ class _Lowering:
     def entry(self, entry: Entry) -> tuple[Any, ...]:
         """Return the results of an operation."""
         op, operands = entry.op, [self.value(number) for number in entry.operands]
+        if op.family == "scan":
+            raise Refused("it is a loop")
         if op.is_elementwise:
             return (self.elementwise(entry, operands),)
         if op is enter or op is leave:
