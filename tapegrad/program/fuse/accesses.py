@@ -62,7 +62,7 @@ class Accesses:
             raise Refused("there is more than one long dimension")
         return [(self.position, stride, *self.bounds) for _, stride in strides if stride]
 
-    def _prove(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]]) -> None:
+    def prove(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]]) -> None:
         """Prove that what all lanes access is within memory."""
         low = high = offset
         for _, stride, first, end in self._along(base, strides):
@@ -73,7 +73,7 @@ class Accesses:
 
     def _address(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str) -> str:
         """Return the address of the element of the first lane; prove that all are within memory."""
-        self._prove(base, offset, strides)
+        self.prove(base, offset, strides)
         text, at = self.text, ""
         for position, stride, *_ in self._along(base, strides):
             far = position if stride == 1 else text.op(f"mul i64 {position}, {stride}")
@@ -128,7 +128,7 @@ class Accesses:
         char, text, width = node.dtype, self.text, self.width
         if char == "?" or dict(strides).get(self.axis, 0):
             raise Refused("indices choose elements in lanes")
-        self._prove(base, offset + step * (count - 1), strides)
+        self.prove(base, offset + step * (count - 1), strides)
         address, of = self._address(base, offset, strides, char), typed("l", width)
         below = text.op(f"icmp slt {of} {index}, {constant(0, 'l', width)}")
         wrapped = text.op(f"add {of} {index}, {constant(count, 'l', width)}")

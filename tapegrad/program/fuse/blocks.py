@@ -160,12 +160,15 @@ class BlockEmitter(Emitter):
         totals = {}
         for root, red in reds:
             totals[id(root)] = [self.nothing(red.attr[0], root.node.dtype)] * (self.lanes // self.width)
+        self.begin_columns(segment, totals)
         if whole:
             each_way(self, self.uniform, segment, lambda own: self._vectors(own, totals, begin, stop, whole))
         if whole < count:
             self._last(segment, totals, text.op(f"icmp eq i64 {block}, {blocks - 1}"), low + whole)
+        singles: dict[int, list[str]] = {id(root): [] for root, _ in reds}
+        self.add_columns(segment, totals, singles)
         for root, _ in reds:
-            value = self.total(root, totals[id(root)], [])
+            value = self.total(root, totals[id(root)], singles[id(root)])
             at = self._new_slots(blocks)
             self._parts[id(root)].append((at, blocks))
             offset = text.op(f"add i64 {text.op(f'mul i64 {block}, {_SLOT}')}, {at}")
@@ -179,33 +182,18 @@ class BlockEmitter(Emitter):
 
     def _vectors(self, segment: Segment, totals: dict[int, list[str]], begin: str, stop: str, whole: int) -> None:
         """Write the loop over the whole vectors of a block, of which there may be none."""
-        text, width, before = self.text, self.width, self.block
+        text, before = self.text, self.block
         loop, after = text.label(), text.label()
+        self.products(segment).begin(text, self.memory, self.uniform)
         text.put(f"br i1 {text.op(f'icmp ult i64 {begin}, {stop}')}, label %{loop}, label %{after}")
         text.start(loop)
         position, following, top = text.name(), text.name(), len(text.lines)
-        sums = [
-            (root, node, [text.name() for _ in totals[id(root)]])
-            for root, node in segment.roots if root.red is not None
-        ]  # fmt: skip
-        later: dict[int, list[str]] = {id(root): [] for root, _, _ in sums}
-        for part in range(self.lanes // width):
-            at = position if not part else text.op(f"add i64 {position}, {part * width}")
-            ends = segment.low + part * width, segment.low + whole - self.lanes + (part + 1) * width
-            body = Body(text, self.memory, width, self.uniform, 0, at, ends)
-            self.fill(body, segment)
-            for root, node, names in sums:
-                assert root.red is not None
-                later[id(root)].append(self.added(body, root.red.attr[0], node, names[part]))
-        phis = [f"  {position} = phi i64 [ {begin}, %{before} ], [ {following}, %{loop} ]"]
-        for root, node, names in sums:
-            for name, start, end in zip(names, totals[id(root)], later[id(root)], strict=True):
-                phis.append(f"  {name} = phi {typed(node.dtype, width)} [ {start}, %{before} ], [ {end}, %{loop} ]")
-        text.lines[top:top] = phis
+        later, phis = self.turn(segment, totals, (segment.low, segment.low + whole), position, (before, loop))
+        text.lines[top:top] = [f"  {position} = phi i64 [ {begin}, %{before} ], [ {following}, %{loop} ]", *phis]
         text.put(f"{following} = add nuw nsw i64 {position}, {self.lanes}")
         text.put(f"br i1 {text.op(f'icmp ult i64 {following}, {stop}')}, label %{loop}, label %{after}")
         text.start(after)
-        self._merge(totals, later, [(root, node) for root, node, _ in sums], before, loop)
+        self._merge(totals, later, segment, before, loop)
         self.block = after
 
     def _last(self, segment: Segment, totals: dict[int, list[str]], is_last: str, low: int) -> None:
@@ -218,23 +206,17 @@ class BlockEmitter(Emitter):
         self.rest(segment, later, low)
         text.put(f"br label %{after}")
         text.start(after)
-        self._merge(totals, later, [pair for pair in segment.roots if pair[0].red is not None], before, rest)
+        self._merge(totals, later, segment, before, rest)
         self.block = after
 
     def _merge(
-        self,
-        totals: dict[int, list[str]],
-        later: dict[int, list[str]],
-        roots: Sequence[tuple[Root, Node]],
-        before: str,
-        loop: str,
+        self, totals: dict[int, list[str]], later: dict[int, list[str]], segment: Segment, before: str, loop: str
     ) -> None:
         """Choose between the partial results from two blocks of code."""
-        for root, node in roots:
-            kind = typed(node.dtype, self.width)
-            totals[id(root)] = [
+        for key, kind in self.carried(segment):
+            totals[key] = [
                 self.text.op(f"phi {kind} [ {one}, %{before} ], [ {other}, %{loop} ]")
-                for one, other in zip(totals[id(root)], later[id(root)], strict=True)
+                for one, other in zip(totals[key], later[key], strict=True)
             ]
 
     def _combined(self, root: Root) -> str:

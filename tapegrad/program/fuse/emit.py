@@ -11,6 +11,7 @@ from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.choices import each_way
 from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.row_products import VECTOR, RowProducts, row_products
 from tapegrad.program.fuse.rows import load_rows, store_rows
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
@@ -42,6 +43,7 @@ class Emitter(Turns):
         self.lanes = self.width = 1  # of a phase: partial results of a reduction, and of a vector
         self.uniform: dict[int, str] = {}
         self.wide: dict[int, list[str]] = {}  # partial results of long float32 sums, in float64
+        self._products: dict[int, RowProducts] = {}  # by the ids of segments
 
     def phases(self, phases: Sequence[Phase]) -> None:
         """Write the phases of a program of one axis."""
@@ -70,6 +72,7 @@ class Emitter(Turns):
                 self.short(segment, singles)
             else:
                 self.loop(segment, totals)
+                self.add_columns(segment, totals, singles)
         for root in reds:
             self.uniform[root.red.number] = self.total(root, totals[id(root)], singles[id(root)])  # type: ignore[union-attr]
 
@@ -82,14 +85,42 @@ class Emitter(Turns):
                 if root.red is not None:
                     singles[id(root)].append(body.name(node))
 
-    def fill(self, body: Body, segment: Segment, whole: bool = False) -> None:
+    def products(self, segment: Segment) -> RowProducts:
+        """Return what whole rows are multiplied with."""
+        if id(segment) not in self._products:
+            is_wide = any(is_rounded(root) for root, _ in segment.roots)
+            nodes = [] if is_wide else cone(self.graph, [node for _, node in segment.roots])
+            self._products[id(segment)] = row_products(segment, self.lanes, nodes)
+        return self._products[id(segment)]
+
+    def begin_columns(self, segment: Segment, totals: dict[int, list[str]]) -> None:
+        """Begin the sums of whole rows."""
+        totals.update({id(own): own.starts() for own in self.products(segment).sums})
+
+    def add_columns(self, segment: Segment, totals: dict[int, list[str]], singles: dict[int, list[str]]) -> None:
+        """Let the sums of whole rows be single elements of reductions."""
+        for own in self.products(segment).sums:
+            for root, column in zip(own.roots, own.columns(self.text, totals[id(own)]), strict=True):
+                singles[id(root)].append(column)
+
+    def carried(self, segment: Segment) -> list[tuple[int, str]]:
+        """Return the keys and types of the partial results that turns carry."""
+        products = self.products(segment)
+        roots = [(root, node) for root, node in segment.roots if root.red is not None]
+        lanes = [(id(root), typed(node.dtype, self.width)) for root, node in roots if id(root) not in products.roots]
+        return [*lanes, *[(id(own), VECTOR) for own in products.sums]]
+
+    def fill(self, body: Body, segment: Segment, products: RowProducts | None = None, whole: bool = False) -> None:
         """Write a body's values and stores; products that are only added up only if the `whole` is wanted."""
-        roots: list[Node] = []
+        products = products or RowProducts()
+        roots = [own.factor for own in products.sums]
         for root, node in segment.roots:
             is_sum = root.red is not None and root.red.attr[0] == "sum"
-            roots += node.args if is_sum and node.kind == "mul" and not whole else [node]
-        nodes = cone(self.graph, roots)
+            if id(root) not in products.roots:
+                roots += node.args if is_sum and node.kind == "mul" and not whole else [node]
+        nodes = self.graph.cone(roots, lambda node: node.kind == "red" or node.number in products.tops)
         nodes = [node for node in nodes if node.axes and node.kind not in ("red", "const", "zero")]
+        products.compute(body)
         load_rows(body, nodes)
         body.compute(nodes)
         stored = [(root, node) for root, node in segment.roots if root.base is not None]
@@ -107,6 +138,7 @@ class Emitter(Turns):
 
     def loop(self, segment: Segment, totals: dict[int, list[str]]) -> None:
         """Write the loop over whole vectors, and the vector that is not whole."""
+        self.begin_columns(segment, totals)
         count = segment.high - segment.low
         whole = count - count % self.lanes
         if whole:
@@ -168,30 +200,14 @@ class Emitter(Turns):
         self, segment: Segment, totals: dict[int, list[str]], bounds: tuple[int, int], low: str, high: str
     ) -> None:
         """Write the loop over some whole vectors."""
-        text, width = self.text, self.width
+        text = self.text
         before, loop, after = self.block, text.label(), text.label()
+        self.products(segment).begin(text, self.memory, self.uniform)
         text.put(f"br label %{loop}")
         text.start(loop)
         position, following, top = text.name(), text.name(), len(text.lines)
-        sums = [
-            (root, node, [text.name() for _ in totals[id(root)]])
-            for root, node in segment.roots
-            if root.red is not None
-        ]
-        later: dict[int, list[str]] = {id(root): [] for root, _, _ in sums}
-        for part in range(self.lanes // width):
-            begin = position if not part else text.op(f"add i64 {position}, {part * width}")
-            ends = bounds[0] + part * width, bounds[1] - self.lanes + (part + 1) * width
-            body = Body(text, self.memory, width, self.uniform, 0, begin, ends)
-            self.fill(body, segment)
-            for root, node, names in sums:
-                assert root.red is not None
-                later[id(root)].append(self.added(body, root.red.attr[0], node, names[part]))
-        phis = [f"  {position} = phi i64 [ {low}, %{before} ], [ {following}, %{loop} ]"]
-        for root, node, names in sums:
-            for name, start, end in zip(names, totals[id(root)], later[id(root)], strict=True):
-                phis.append(f"  {name} = phi {typed(node.dtype, width)} [ {start}, %{before} ], [ {end}, %{loop} ]")
-        text.lines[top:top] = phis
+        later, phis = self.turn(segment, totals, bounds, position, (before, loop))
+        text.lines[top:top] = [f"  {position} = phi i64 [ {low}, %{before} ], [ {following}, %{loop} ]", *phis]
         text.put(f"{following} = add nuw nsw i64 {position}, {self.lanes}")
         done = text.op(f"icmp eq i64 {following}, {high}")
         text.put(f"br i1 {done}, label %{after}, label %{loop}")
@@ -199,9 +215,42 @@ class Emitter(Turns):
         self.block = after
         totals.update(later)
 
+    def turn(
+        self, segment: Segment, totals: dict[int, list[str]], bounds: tuple[int, int], position: str,
+        blocks: tuple[str, str],
+    ) -> tuple[dict[int, list[str]], list[str]]:  # fmt: skip
+        """Write what a turn computes; return the partial results behind it, and the lines that carry them.
+
+        `blocks` are those before the loop and of it.
+        """
+        text, width, products = self.text, self.width, self.products(segment)
+        carried = self.carried(segment)
+        names = {key: [text.name() for _ in totals[key]] for key, _ in carried}
+        later: dict[int, list[str]] = {key: [] for key, _ in carried}
+        later.update({id(own): names[id(own)] for own in products.sums})
+        for part in range(self.lanes // width):
+            begin = position if not part else text.op(f"add i64 {position}, {part * width}")
+            ends = bounds[0] + part * width, bounds[1] - self.lanes + (part + 1) * width
+            body = Body(text, self.memory, width, self.uniform, 0, begin, ends)
+            self.fill(body, segment, products)
+            for root, node in segment.roots:
+                if root.red is not None and id(root) not in products.roots:
+                    old = names[id(root)][part]
+                    later[id(root)].append(self.added(body, root.red.attr[0], node, old))
+            for own in products.sums:
+                later[id(own)] = own.added(body, later[id(own)], part * width)
+        before, loop = blocks
+        phis = [
+            f"  {name} = phi {kind} [ {start}, %{before} ], [ {end}, %{loop} ]"
+            for key, kind in carried
+            for name, start, end in zip(names[key], totals[key], later[key], strict=True)
+        ]
+        return later, phis
+
     def rest(self, segment: Segment, totals: dict[int, list[str]], low: int) -> None:
         """Write the elements that do not fill all lanes."""
-        text, width = self.text, self.width
+        text, width, products = self.text, self.width, self.products(segment)
+        products.begin(text, self.memory, self.uniform)
         for part in range(self.lanes // width):
             begin = low + part * width
             count = min(segment.high - begin, width)
@@ -211,9 +260,11 @@ class Emitter(Turns):
             if count < width:
                 mask = "<" + ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(width)) + ">"
             body = Body(text, self.memory, width, self.uniform, 0, str(begin), (begin, begin + count), mask)
-            self.fill(body, segment)
+            self.fill(body, segment, products)
+            for own in products.sums:
+                totals[id(own)] = own.added(body, totals[id(own)], part * width)
             for root, node in segment.roots:
-                if root.red is not None:
+                if root.red is not None and id(root) not in products.roots:
                     old = totals[id(root)][part]
                     new = self.added(body, root.red.attr[0], node, old)
                     kind = typed(node.dtype, width)

@@ -14,9 +14,9 @@ from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Root
 from tapegrad.program.fuse.text import BYTES, STORED, Text, typed
 
-__all__ = ["load_rows", "store_rows", "transposed"]
+__all__ = ["STAGES", "address", "joined", "load_rows", "store_rows", "transposed"]
 
-_STAGES: Final = (
+STAGES: Final = (
     (1, (0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
     (2, (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
     (4, (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
@@ -42,7 +42,8 @@ def load_rows(body: Body, nodes: Sequence[Node]) -> None:
             _load_blocks(body, base, stride, sorted(group, key=lambda node: node.attr[1]))
 
 
-def _address(body: Body, base: tuple[str, int], stride: int, offset: int) -> str:
+def address(body: Body, base: tuple[str, int], stride: int, offset: int) -> str:
+    """Return the address of an element of a body's first row."""
     at = body.text.op(f"mul i64 {body.position}, {stride}")
     at = body.text.op(f"add i64 {at}, {offset}") if offset else at
     return body.text.op(f"getelementptr double, ptr {body.memory.pointers[base]}, i64 {at}")
@@ -60,7 +61,7 @@ def _load_close(body: Body, base: tuple[str, int], stride: int, start: int, grou
         return
     total, text = body.width * stride, body.text
     kind = f"<{total} x double>"
-    value = text.op(f"load {kind}, ptr {_address(body, base, stride, start)}, align 8")
+    value = text.op(f"load {kind}, ptr {address(body, base, stride, start)}, align 8")
     for node in group:
         column = node.attr[1] - start
         lanes = ", ".join(f"i32 {lane * stride + column}" for lane in range(body.width))
@@ -83,7 +84,7 @@ def _load_blocks(body: Body, base: tuple[str, int], stride: int, group: list[Nod
             continue
         wanted = sorted({node.attr[1] - start for node in block})
         columns: dict[int, list[str]] = {column: [] for column in wanted}
-        at = _address(body, base, stride, start)
+        at = address(body, base, stride, start)
         for part in range(body.width // 8):
             rows = []
             for lane in range(8):
@@ -93,13 +94,13 @@ def _load_blocks(body: Body, base: tuple[str, int], stride: int, group: list[Nod
             for column in wanted:
                 columns[column].append(turned[column])
         for node in block:
-            body.names[node.number] = _joined(body, columns[node.attr[1] - start])
+            body.names[node.number] = joined(body, columns[node.attr[1] - start])
 
 
 def transposed(text: Text, rows: list[str], char: str = "d") -> list[str]:
     """Transpose eight vectors of eight numbers."""
     kind = typed(char, 8)
-    for step, low, high in _STAGES:
+    for step, low, high in STAGES:
         made = list(rows)
         for k in range(8):
             if not k & step:
@@ -112,7 +113,7 @@ def transposed(text: Text, rows: list[str], char: str = "d") -> list[str]:
     return rows
 
 
-def _joined(body: Body, parts: list[str]) -> str:
+def joined(body: Body, parts: list[str]) -> str:
     """Join vectors of equal width."""
     width = 8
     while len(parts) > 1:
@@ -170,14 +171,14 @@ def _store_close(body: Body, base: tuple[str, int], stride: int, nodes: Sequence
     order = ", ".join(f"i32 {column * width + lane}" for lane in range(width) for column in range(stride))
     whole = typed("d", size)
     mixed = text.op(f"shufflevector {whole} {joined}, {whole} poison, <{size} x i32> <{order}>")
-    text.put(f"store {whole} {mixed}, ptr {_address(body, base, stride, 0)}, align 8")
+    text.put(f"store {whole} {mixed}, ptr {address(body, base, stride, 0)}, align 8")
 
 
 def _store_blocks(body: Body, base: tuple[str, int], stride: int, nodes: Sequence[Node]) -> None:
     """Store eight columns of eight rows at a time; the last block overlaps the one before."""
     text, width = body.text, body.width
     values = [body.name(node) for node in nodes]
-    at = _address(body, base, stride, 0)
+    at = address(body, base, stride, 0)
     starts = [*range(0, stride - 7, 8), stride - 8] if stride >= 8 else [0]
     for start in dict.fromkeys(starts):
         count = min(8, stride)

@@ -9,14 +9,13 @@ from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.packs import Pack, Store, is_window, pack, runs
 from tapegrad.program.fuse.scalars import Node
-from tapegrad.program.fuse.text import SCALARS, Text, typed
+from tapegrad.program.fuse.text import FENCE, SCALARS, Text, typed
 
 __all__ = ["write"]
 
-#: Stores between fences, which are no instructions. LLVM's scheduler holds each access against all others between two
+#: Stores between fences. LLVM's scheduler holds each access against all others between two
 #: fences: 5,000 scalars in one block take it a second.
 _STORES: Final = 64
-_FENCE: Final = 'fence syncscope("singlethread") seq_cst'
 
 
 def write(text: Text, memory: Memory, uniform: dict[int, str], nodes: Sequence[Node], stores: Sequence[Store]) -> None:
@@ -57,7 +56,7 @@ def write(text: Text, memory: Memory, uniform: dict[int, str], nodes: Sequence[N
 def _split(text: Text, count: int) -> None:
     """Write a fence behind some of the stores."""
     if count % _STORES == 0:
-        text.put(_FENCE)
+        text.put(FENCE)
 
 
 class _Writer:

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-__all__ = ["SCALARS", "Text", "constant", "typed", "vmath_text"]
+__all__ = ["FENCE", "SCALARS", "Text", "constant", "typed", "vmath_text"]
 
 SCALARS: Final = {"d": "double", "f": "float", "l": "i64", "i": "i32", "?": "i1"}
 #: As elements of memory.
@@ -17,6 +17,8 @@ STORED: Final = {**SCALARS, "?": "i8"}
 #: Instructions that are not the same when they come again.
 _AGAIN: Final = ("getelementptr", "mul i64", "add i64")
 _SUFFIX: Final = {"d": "f64", "f": "f32", "l": "i64", "i": "i32", "?": "i1"}
+#: What LLVM moves no access to memory across. It is no instruction of the CPU.
+FENCE: Final = 'fence syncscope("singlethread") seq_cst'
 BYTES: Final = {"d": 8, "f": 4, "l": 8, "i": 4, "?": 1}
 
 
