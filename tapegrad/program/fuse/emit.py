@@ -88,8 +88,7 @@ class Emitter(Turns):
     def products(self, segment: Segment) -> RowProducts:
         """Return what whole rows are multiplied with."""
         if id(segment) not in self._products:
-            is_wide = any(is_rounded(root) for root, _ in segment.roots)
-            nodes = [] if is_wide else cone(self.graph, [node for _, node in segment.roots])
+            nodes = cone(self.graph, [node for _, node in segment.roots])
             self._products[id(segment)] = row_products(segment, self.lanes, nodes)
         return self._products[id(segment)]
 
@@ -150,7 +149,8 @@ class Emitter(Turns):
         """Write the loop over whole vectors; where it sums many float32 numbers, block by block."""
         low, high = segment.low, segment.low + whole
         bounds, block = (low, high), self.lanes * TURNS
-        wide = [root for root, _ in segment.roots if is_rounded(root)]
+        in_rows = self.products(segment).roots  # added up in double already
+        wide = [root for root, _ in segment.roots if is_rounded(root) and id(root) not in in_rows]
         if wide and whole >= 2 * block:
             low = high - whole % block
             self.blocks(segment, totals, bounds, low, wide)
@@ -166,26 +166,24 @@ class Emitter(Turns):
         text.put(f"br label %{loop}")
         text.start(loop)
         position, top = text.name(), len(text.lines)
-        carried = {id(root): node.dtype for root, node in segment.roots if root.red is not None}
+        carried, double = self.carried(segment), typed("d", self.width)
         nothing = constant(-0.0, "d", self.width)
         # A sum may go over several segments, as where another one ends before it.
         starts = {**totals, **{key: self.wide.get(key, [nothing] * len(totals[key])) for key in keys}}
-        names = {key: [text.name() for _ in starts[key]] for key in carried}
+        names = {key: [text.name() for _ in starts[key]] for key, _ in carried}
         inner = {**names, **{key: [self.nothing("sum", "f")] * len(totals[key]) for key in keys}}
         following = text.op(f"add nuw nsw i64 {position}, {self.lanes * TURNS}")
         self.block = loop
         self.whole_vectors(segment, inner, bounds, position, following)
         for key in keys:
             for k, part in enumerate(inner[key]):
-                of, double = typed("f", self.width), typed("d", self.width)
-                part = text.op(f"fpext {of} {part} to {double}")
+                part = text.op(f"fpext {typed('f', self.width)} {part} to {double}")
                 inner[key][k] = text.op(f"fadd {double} {names[key][k]}, {part}")
         text.lines[top:top] = [
             f"  {position} = phi i64 [ {bounds[0]}, %{before} ], [ {following}, %{self.block} ]",
             *(
-                f"  {name} = phi {typed('d' if key in keys else char, self.width)} "
-                f"[ {start}, %{before} ], [ {end}, %{self.block} ]"
-                for key, char in carried.items()
+                f"  {name} = phi {double if key in keys else kind} [ {start}, %{before} ], [ {end}, %{self.block} ]"
+                for key, kind in carried
                 for name, start, end in zip(names[key], starts[key], inner[key], strict=True)
             ),
         ]  # fmt: skip
@@ -193,7 +191,7 @@ class Emitter(Turns):
         text.put(f"br i1 {done}, label %{after}, label %{loop}")
         text.start(after)
         self.block = after
-        for key in carried:
+        for key, _ in carried:
             (self.wide if key in keys else totals)[key] = inner[key]
 
     def whole_vectors(

@@ -2,7 +2,7 @@
 
 A product with known factors, as in ``X @ w``, has eight partial sums, of every eighth column; those of eight rows are
 added up in three stages. Of ``c @ X`` the multiples of even rows are added up, and those of odd ones. So results do not
-depend on the width of registers.
+depend on the width of registers. Numbers in single precision are multiplied and added in double.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from typing import Final, NamedTuple
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.rows import STAGES, address, joined
-from tapegrad.program.fuse.scalars import Node
+from tapegrad.program.fuse.scalars import FLOATS, Node
 from tapegrad.program.fuse.schedule import Root, Segment
-from tapegrad.program.fuse.text import FENCE, Text, constant, typed
+from tapegrad.program.fuse.text import BYTES, FENCE, SCALARS, Text, constant, suffix, typed
 
 __all__ = ["Dot", "Place", "RowProducts", "RowSum", "row_products"]
 
 VECTOR: Final = typed("d", 8)
+Row = tuple[tuple[str, int], int, str]  # in which memory, how far apart, and of which dtype
 _REGISTERS: Final = 20  # for partial sums of columns; more of them are read and written in each turn
 
 
 class Place(NamedTuple):
-    """Where rows stand: in which memory, how far apart, their first column, and how many columns."""
+    """Where rows stand: in which memory, how far apart, their dtype, their first column, and how many columns."""
 
     base: tuple[str, int]
     stride: int
+    char: str
     first: int
     columns: int
 
@@ -39,18 +41,20 @@ class Place(NamedTuple):
 
     def row(self, body: Body, lane: int) -> list[str]:
         """Load the row of a lane."""
-        text, at = body.text, address(body, self.base, self.stride, self.first)
+        text, at, kind = body.text, address(body, self.base, self.stride, self.first, self.char), typed(self.char, 8)
         for column in (self.first, self.first + self.columns - 1):
             body.prove(self.base, column, ((body.axis, self.stride),))
         found = []
         for start in range(0, self.columns, 8):
-            pointer = text.op(f"getelementptr double, ptr {at}, i64 {lane * self.stride + start}")
+            pointer = text.op(f"getelementptr {SCALARS[self.char]}, ptr {at}, i64 {lane * self.stride + start}")
+            size = BYTES[self.char]
             if self.columns - start >= 8:
-                found.append(text.op(f"load {VECTOR}, ptr {pointer}, align 8"))
-                continue
-            mask = ", ".join(f"i1 {'true' if start + k < self.columns else 'false'}" for k in range(8))
-            operands = f"ptr {pointer}", "i32 8", f"<8 x i1> <{mask}>", f"{VECTOR} zeroinitializer"
-            found.append(text.call("llvm.masked.load.v8f64.p0", VECTOR, *operands))
+                value = text.op(f"load {kind}, ptr {pointer}, align {size}")
+            else:
+                mask = ", ".join(f"i1 {'true' if start + k < self.columns else 'false'}" for k in range(8))
+                operands = f"ptr {pointer}", f"i32 {size}", f"<8 x i1> <{mask}>", f"{kind} zeroinitializer"
+                value = text.call(f"llvm.masked.load.{suffix(self.char, 8)}.p0", kind, *operands)
+            found.append(_widened(text, self.char, 8, value))
         return found
 
 
@@ -66,7 +70,7 @@ class Dot(NamedTuple):
         for start in range(0, len(self.chain), 8):
             vector = "zeroinitializer"
             for lane, node in enumerate(self.chain[start : start + 8]):
-                factor = one.name(_split(node)[1])
+                factor = _widened(text, self.place.char, 1, one.name(_split(node)[1]))
                 vector = text.op(f"insertelement {VECTOR} {vector}, double {factor}, i64 {lane}")
             found.append(vector)
         return found
@@ -88,11 +92,13 @@ class Dot(NamedTuple):
                     for pair in zip(rows[::2], rows[1::2], strict=True)
                 ]
             parts += rows
-        value = joined(body, parts)
+        value, char = joined(body, parts), self.place.char
         if body.width == 1:
             value = text.op(f"extractelement {VECTOR} {value}, i64 0")
         elif body.width < 8:
             value = _lanes(text, value, "poison", range(body.width))
+        if char != "d":
+            value = text.op(f"fptrunc {typed('d', body.width)} {value} to {typed(char, body.width)}")
         body.names[self.chain[-1].number] = value
 
 
@@ -109,8 +115,8 @@ class RowSum(NamedTuple):
 
     def added(self, body: Body, sums: Sequence[str], first: int) -> list[str]:
         """Write the rows of a body to the sums; `first` is the place of its first row in a turn."""
-        text, factor, half = body.text, body.name(self.factor), self.place.vectors
-        sums = list(sums)
+        text, half, sums = body.text, self.place.vectors, list(sums)
+        factor = _widened(text, self.place.char, body.width, body.name(self.factor))
         text.put(FENCE)  # rows are read again, as there are too few registers to keep them
         for lane in range(_count(body)):
             if body.width == 1:
@@ -127,8 +133,8 @@ class RowSum(NamedTuple):
         """Return the sum of each column."""
         half = self.place.vectors
         whole = [text.op(f"fadd {VECTOR} {even}, {odd}") for even, odd in zip(sums[:half], sums[half:], strict=True)]
-        columns = range(self.place.columns)
-        return [text.op(f"extractelement {VECTOR} {whole[k // 8]}, i64 {k % 8}") for k in columns]
+        found = [text.op(f"extractelement {VECTOR} {whole[k // 8]}, i64 {k % 8}") for k in range(self.place.columns)]
+        return found if self.place.char == "d" else [text.op(f"fptrunc double {own} to float") for own in found]
 
 
 class RowProducts:
@@ -176,40 +182,40 @@ def row_products(segment: Segment, lanes: int, nodes: Iterable[Node]) -> RowProd
         for arg in node.args:
             users[arg.number].append(node)
     wanted = {node.number for _, node in segment.roots}
-    columns: dict[tuple[tuple[str, int], int], list[Node]] = defaultdict(list)
+    columns: dict[Row, list[Node]] = defaultdict(list)
     for node in nodes:
         if (row := _row_of(node)) is not None:
             columns[row].append(node)
     all_dots, all_sums, dots, sums = _dots(nodes, users, wanted), _sums(segment), [], []
     for row, loads in columns.items():
-        own_dots = [own for own in all_dots if own.place[:2] == row]
-        own_sums = [own for own in all_sums if own.place[:2] == row]
+        own_dots = [own for own in all_dots if own.place[:3] == row]
+        own_sums = [own for own in all_sums if own.place[:3] == row]
         served = {node.number for dot in own_dots for node in dot.chain}
         ids = {id(root) for own in own_sums for root in own.roots}
         served |= {node.number for root, node in segment.roots if id(root) in ids}
         others = {user.number for load in loads for user in users[load.number]} - served
         others |= wanted & {load.number for load in loads}
-        if not others and _is_quicker(own_dots, own_sums, len(loads), lanes):
+        moved = 24 * -(-len(loads) // 8) if row[2] == "d" else 6 * len(loads)  # transposed, or gathered
+        if not others and _is_quicker(own_dots, own_sums, moved, lanes):
             dots += own_dots
             sums += own_sums
     return RowProducts(dots, sums)
 
 
-def _is_quicker(dots: Sequence[Dot], sums: Sequence[RowSum], columns: int, lanes: int) -> bool:
-    """Whether whole rows take fewer instructions than columns, counted for eight rows."""
+def _is_quicker(dots: Sequence[Dot], sums: Sequence[RowSum], moved: int, lanes: int) -> bool:
+    """Whether whole rows take fewer instructions than columns, which are moved first; counted for eight rows."""
     multiplied, added = sum(own.place.columns for own in dots), sum(own.place.columns for own in sums)
-    moved = 3 * added if added * lanes // 8 > _REGISTERS else 0
-    by_columns = 24 * -(-columns // 8) + multiplied + added + moved
+    kept = 3 * added if added * lanes // 8 > _REGISTERS else 0
     by_rows = sum(21 + 8 * own.place.vectors for own in dots) + sum(8 + 8 * own.place.vectors for own in sums)
-    return by_rows < by_columns
+    return by_rows < moved + multiplied + added + kept
 
 
-def _row_of(node: Node) -> tuple[tuple[str, int], int] | None:
+def _row_of(node: Node) -> Row | None:
     """Return in which memory, and how far apart, the rows are that a node is a column of; None if it is none."""
-    if node.kind != "load" or node.dtype != "d":
+    if node.kind != "load" or node.dtype not in FLOATS:
         return None
     base, _, strides = node.attr
-    return (base, strides[0][1]) if len(strides) == 1 and strides[0][1] > 1 else None
+    return (base, strides[0][1], node.dtype) if len(strides) == 1 and strides[0][1] > 1 else None
 
 
 def _split(node: Node) -> tuple[Node, Node]:
@@ -222,7 +228,7 @@ def _dots(nodes: Sequence[Node], users: dict[int, list[Node]], wanted: set[int])
     """Return sums of products of neighbours in a row with factors without axes, in their order."""
     chains: dict[int, tuple[Node, ...]] = {}  # by the numbers of their last nodes
     for node in nodes:
-        if node.kind not in ("mul", "fma") or node.dtype != "d":
+        if node.kind not in ("mul", "fma"):
             continue
         load, factor = _split(node)
         row = _row_of(load)
@@ -238,18 +244,14 @@ def _dots(nodes: Sequence[Node], users: dict[int, list[Node]], wanted: set[int])
             if _row_of(last) == row and last.attr[1] + 1 == load.attr[1]:
                 chains[node.number] = (*chain, node)
                 del chains[before.number]
-    found = []
-    for chain in chains.values():
-        base, first, strides = _split(chain[0])[0].attr
-        found.append(Dot(Place(base, strides[0][1], first, len(chain)), chain))
-    return found
+    return [Dot(_place(_split(chain[0])[0], len(chain)), chain) for chain in chains.values()]
 
 
 def _sums(segment: Segment) -> list[RowSum]:
     """Return sums of neighbours in a row times one factor of the row."""
     groups: dict[tuple[object, ...], list[tuple[int, Root, Node, Node]]] = defaultdict(list)
     for root, node in segment.roots:
-        if root.red is not None and root.red.attr[0] == "sum" and node.kind == "mul" and node.dtype == "d":
+        if root.red is not None and root.red.attr[0] == "sum" and node.kind == "mul":
             load, factor = _split(node)
             row = _row_of(load)
             if row is not None and factor.axes and not _row_of(factor):
@@ -257,16 +259,26 @@ def _sums(segment: Segment) -> list[RowSum]:
     found = []
     for group in groups.values():
         group.sort(key=lambda own: own[0])
-        base, first, strides = group[0][2].attr
+        first, _, load, factor = group[0]
         if [own[0] for own in group] == list(range(first, first + len(group))):
-            place = Place(base, strides[0][1], first, len(group))
-            found.append(RowSum(place, group[0][3], tuple([own[1] for own in group])))
+            found.append(RowSum(_place(load, len(group)), factor, tuple([own[1] for own in group])))
     return found
+
+
+def _place(load: Node, columns: int) -> Place:
+    """Return where rows stand of which a node is the first column."""
+    base, first, strides = load.attr
+    return Place(base, strides[0][1], load.dtype, first, columns)
 
 
 def _count(body: Body) -> int:
     """Return how many rows of a body count."""
     return body.bounds[1] - body.bounds[0] if body.mask else body.width
+
+
+def _widened(text: Text, char: str, width: int, value: str) -> str:
+    """Return numbers in double precision."""
+    return value if char == "d" else text.op(f"fpext {typed(char, width)} {value} to {typed('d', width)}")
 
 
 def _product(text: Text, x: str, y: str, total: str) -> str:

@@ -42,11 +42,11 @@ def load_rows(body: Body, nodes: Sequence[Node]) -> None:
             _load_blocks(body, base, stride, sorted(group, key=lambda node: node.attr[1]))
 
 
-def address(body: Body, base: tuple[str, int], stride: int, offset: int) -> str:
+def address(body: Body, base: tuple[str, int], stride: int, offset: int, char: str = "d") -> str:
     """Return the address of an element of a body's first row."""
     at = body.text.op(f"mul i64 {body.position}, {stride}")
     at = body.text.op(f"add i64 {at}, {offset}") if offset else at
-    return body.text.op(f"getelementptr double, ptr {body.memory.pointers[base]}, i64 {at}")
+    return body.text.op(f"getelementptr {STORED[char]}, ptr {body.memory.pointers[base]}, i64 {at}")
 
 
 def _inside(body: Body, base: tuple[str, int], stride: int, first: int, count: int) -> bool:
