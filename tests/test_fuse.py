@@ -228,8 +228,9 @@ def test_quotients_by_known_numbers() -> None:
             assert result.tobytes() == (x / own).tobytes(), own
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("columns", [2, 3, 4, 5, 7, 8, 9, 12, 16, 17])
-def test_rows_of_structs(columns: int) -> None:
+def test_rows_of_structs(columns: int, dtype: str) -> None:
     """Columns of an array of rows are loaded and stored by transposition."""
 
     def function(x: tg.Tensor) -> list[tg.Tensor]:
@@ -237,7 +238,7 @@ def test_rows_of_structs(columns: int) -> None:
         return [tg.stack(parts[::-1], 1), sum(parts[1:], parts[0])]
 
     for length in (65, 72, 200):
-        check(function, [np.random.default_rng(2).normal(size=(length, columns))])
+        check(function, [np.random.default_rng(2).normal(size=(length, columns)).astype(dtype)])
 
 
 def network(x: tg.Tensor, w: tg.Tensor, b: tg.Tensor, v: tg.Tensor) -> tg.Tensor:

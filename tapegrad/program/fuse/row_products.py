@@ -195,19 +195,21 @@ def row_products(segment: Segment, lanes: int, nodes: Iterable[Node]) -> RowProd
         served |= {node.number for root, node in segment.roots if id(root) in ids}
         others = {user.number for load in loads for user in users[load.number]} - served
         others |= wanted & {load.number for load in loads}
-        moved = 24 * -(-len(loads) // 8) if row[2] == "d" else 6 * len(loads)  # transposed, or gathered
-        if not others and _is_quicker(own_dots, own_sums, moved, lanes):
+        if not others and _is_quicker(own_dots, own_sums, len(loads), lanes, row[2]):
             dots += own_dots
             sums += own_sums
     return RowProducts(dots, sums)
 
 
-def _is_quicker(dots: Sequence[Dot], sums: Sequence[RowSum], moved: int, lanes: int) -> bool:
-    """Whether whole rows take fewer instructions than columns, which are moved first; counted for eight rows."""
+def _is_quicker(dots: Sequence[Dot], sums: Sequence[RowSum], columns: int, lanes: int, char: str) -> bool:
+    """Whether whole rows take fewer cycles than columns, which are transposed; counted for eight rows."""
     multiplied, added = sum(own.place.columns for own in dots), sum(own.place.columns for own in sums)
     kept = 3 * added if added * lanes // 8 > _REGISTERS else 0
-    by_rows = sum(21 + 8 * own.place.vectors for own in dots) + sum(8 + 8 * own.place.vectors for own in sums)
-    return by_rows < moved + multiplied + added + kept
+    by_columns = 24 * -(-columns // 8) + multiplied + added + kept
+    vectors = sum(own.place.vectors for own in dots) + sum(own.place.vectors for own in sums)
+    if char == "f":  # registers have twice as many columns, and rows are converted
+        return 21 * len(dots) + 8 * len(sums) + 12 * vectors < by_columns / 2
+    return 21 * len(dots) + 8 * len(sums) + 8 * vectors < by_columns
 
 
 def _row_of(node: Node) -> Row | None:

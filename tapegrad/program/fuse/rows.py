@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tapegrad.program.fuse.bodies import Body
-from tapegrad.program.fuse.scalars import Node
+from tapegrad.program.fuse.scalars import FLOATS, Node
 from tapegrad.program.fuse.schedule import Root
-from tapegrad.program.fuse.text import BYTES, STORED, Text, typed
+from tapegrad.program.fuse.text import BYTES, STORED, Text, suffix, typed
 
 __all__ = ["STAGES", "address", "joined", "load_rows", "store_rows", "transposed"]
 
@@ -30,12 +30,13 @@ def load_rows(body: Body, nodes: Sequence[Node]) -> None:
         return
     groups: dict[Any, list[Node]] = {}
     for node in nodes:
-        if node.kind == "load" and node.dtype == "d" and node.number not in body.names:
+        if node.kind == "load" and node.dtype in FLOATS and node.number not in body.names:
             base, offset, strides = node.attr
             if len(strides) == 1 and strides[0][0] == body.axis and strides[0][1] > 1:
                 stride = strides[0][1]
-                groups.setdefault((base, stride, offset // stride if stride <= _FEW else 0), []).append(node)
-    for (base, stride, row), group in groups.items():
+                key = base, stride, offset // stride if stride <= _FEW else 0, node.dtype
+                groups.setdefault(key, []).append(node)
+    for (base, stride, row, _), group in groups.items():
         if stride <= _FEW:
             _load_close(body, base, stride, row * stride, group)
         else:
@@ -59,9 +60,9 @@ def _load_close(body: Body, base: tuple[str, int], stride: int, start: int, grou
     """Load short rows without gaps, and pick the columns."""
     if not _inside(body, base, stride, start, stride):
         return
-    total, text = body.width * stride, body.text
-    kind = f"<{total} x double>"
-    value = text.op(f"load {kind}, ptr {address(body, base, stride, start)}, align 8")
+    total, text, char = body.width * stride, body.text, group[0].dtype
+    kind = typed(char, total)
+    value = text.op(f"load {kind}, ptr {address(body, base, stride, start, char)}, align {BYTES[char]}")
     for node in group:
         column = node.attr[1] - start
         lanes = ", ".join(f"i32 {lane * stride + column}" for lane in range(body.width))
@@ -72,6 +73,7 @@ def _load_close(body: Body, base: tuple[str, int], stride: int, start: int, grou
 
 def _load_blocks(body: Body, base: tuple[str, int], stride: int, group: list[Node]) -> None:
     """Load eight columns of eight rows at a time."""
+    char, text = group[0].dtype, body.text
     while group:
         first = group[0].attr[1]
         last_start = body.memory.sizes[base] - 8 - (body.bounds[1] - 1) * stride
@@ -84,20 +86,20 @@ def _load_blocks(body: Body, base: tuple[str, int], stride: int, group: list[Nod
             continue
         wanted = sorted({node.attr[1] - start for node in block})
         columns: dict[int, list[str]] = {column: [] for column in wanted}
-        at = address(body, base, stride, start)
+        at = address(body, base, stride, start, char)
         for part in range(body.width // 8):
             rows = []
             for lane in range(8):
-                pointer = body.text.op(f"getelementptr double, ptr {at}, i64 {(part * 8 + lane) * stride}")
-                rows.append(body.text.op(f"load <8 x double>, ptr {pointer}, align 8"))
-            turned = transposed(body.text, rows)
+                pointer = text.op(f"getelementptr {STORED[char]}, ptr {at}, i64 {(part * 8 + lane) * stride}")
+                rows.append(text.op(f"load {typed(char, 8)}, ptr {pointer}, align {BYTES[char]}"))
+            turned = transposed(text, rows, char)
             for column in wanted:
                 columns[column].append(turned[column])
         for node in block:
-            body.names[node.number] = joined(body, columns[node.attr[1] - start])
+            body.names[node.number] = joined(body, columns[node.attr[1] - start], char)
 
 
-def transposed(text: Text, rows: list[str], char: str = "d") -> list[str]:
+def transposed(text: Text, rows: list[str], char: str) -> list[str]:
     """Transpose eight vectors of eight numbers."""
     kind = typed(char, 8)
     for step, low, high in STAGES:
@@ -113,11 +115,11 @@ def transposed(text: Text, rows: list[str], char: str = "d") -> list[str]:
     return rows
 
 
-def joined(body: Body, parts: list[str]) -> str:
-    """Join vectors of equal width."""
+def joined(body: Body, parts: list[str], char: str = "d") -> str:
+    """Join vectors of eight."""
     width = 8
     while len(parts) > 1:
-        kind, lanes = typed("d", width), ", ".join(f"i32 {lane}" for lane in range(2 * width))
+        kind, lanes = typed(char, width), ", ".join(f"i32 {lane}" for lane in range(2 * width))
         parts = [
             body.text.op(f"shufflevector {kind} {one}, {kind} {two}, <{2 * width} x i32> <{lanes}>")
             for one, two in zip(parts[::2], parts[1::2], strict=True)
@@ -133,11 +135,11 @@ def store_rows(body: Body, roots: Sequence[tuple[Root, Node]]) -> list[tuple[Roo
     groups: dict[Any, list[tuple[Root, Node]]] = {}
     rest = []
     for root, node in roots:
-        if node.dtype == "d" and root.stride > 1 and (root.low, root.high) != (0, 0):
-            groups.setdefault((root.base, root.stride), []).append((root, node))
+        if node.dtype in FLOATS and root.stride > 1 and (root.low, root.high) != (0, 0):
+            groups.setdefault((root.base, root.stride, node.dtype), []).append((root, node))
         else:
             rest.append((root, node))
-    for (base, stride), group in groups.items():
+    for (base, stride, _), group in groups.items():
         group.sort(key=lambda each: each[0].offset)
         whole = [root.offset for root, _ in group] == list(range(stride))
         if not whole or not _inside(body, base, stride, 0, stride):
@@ -151,9 +153,9 @@ def store_rows(body: Body, roots: Sequence[tuple[Root, Node]]) -> list[tuple[Roo
 
 def _store_close(body: Body, base: tuple[str, int], stride: int, nodes: Sequence[Node]) -> None:
     """Store short rows without gaps."""
-    text, width = body.text, body.width
+    text, width, char = body.text, body.width, nodes[0].dtype
     values = [body.name(node) for node in nodes]
-    kind, joined = typed("d", width), values[0]
+    kind, joined = typed(char, width), values[0]
     size = width
     for value in values[1:]:  # one after the other behind each other
         grown = size + width
@@ -165,41 +167,42 @@ def _store_close(body: Body, base: tuple[str, int], stride: int, nodes: Sequence
         )
         order = ", ".join(f"i32 {lane}" for lane in [*range(size), *range(size, size + width)])
         joined = text.op(
-            f"shufflevector {typed('d', size)} {joined}, {typed('d', size)} {other}, <{grown} x i32> <{order}>"
+            f"shufflevector {typed(char, size)} {joined}, {typed(char, size)} {other}, <{grown} x i32> <{order}>"
         )
         size = grown
     order = ", ".join(f"i32 {column * width + lane}" for lane in range(width) for column in range(stride))
-    whole = typed("d", size)
+    whole = typed(char, size)
     mixed = text.op(f"shufflevector {whole} {joined}, {whole} poison, <{size} x i32> <{order}>")
-    text.put(f"store {whole} {mixed}, ptr {address(body, base, stride, 0)}, align 8")
+    text.put(f"store {whole} {mixed}, ptr {address(body, base, stride, 0, char)}, align {BYTES[char]}")
 
 
 def _store_blocks(body: Body, base: tuple[str, int], stride: int, nodes: Sequence[Node]) -> None:
     """Store eight columns of eight rows at a time; the last block overlaps the one before."""
-    text, width = body.text, body.width
+    text, width, char = body.text, body.width, nodes[0].dtype
     values = [body.name(node) for node in nodes]
-    at = address(body, base, stride, 0)
+    at, kind = address(body, base, stride, 0, char), typed(char, 8)
     starts = [*range(0, stride - 7, 8), stride - 8] if stride >= 8 else [0]
     for start in dict.fromkeys(starts):
         count = min(8, stride)
         for part in range(width // 8):
-            columns = [_part(body, value, part) for value in values[start : start + count]]
-            rows = transposed(body.text, columns + ["poison"] * (8 - count))
+            columns = [_part(body, value, part, char) for value in values[start : start + count]]
+            rows = transposed(text, columns + ["poison"] * (8 - count), char)
             for lane, row in enumerate(rows):
-                pointer = text.op(f"getelementptr double, ptr {at}, i64 {(part * 8 + lane) * stride + start}")
+                far = (part * 8 + lane) * stride + start
+                pointer = text.op(f"getelementptr {STORED[char]}, ptr {at}, i64 {far}")
                 if count == 8:
-                    text.put(f"store <8 x double> {row}, ptr {pointer}, align {BYTES['d']}")
+                    text.put(f"store {kind} {row}, ptr {pointer}, align {BYTES[char]}")
                 else:
                     mask = ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(8))
                     text.call(
-                        "llvm.masked.store.v8f64.p0", "void", f"<8 x {STORED['d']}> {row}", f"ptr {pointer}", "i32 8",
-                        f"<8 x i1> <{mask}>",
+                        f"llvm.masked.store.{suffix(char, 8)}.p0", "void", f"{kind} {row}", f"ptr {pointer}",
+                        f"i32 {BYTES[char]}", f"<8 x i1> <{mask}>",
                     )  # fmt: skip
 
 
-def _part(body: Body, value: str, part: int) -> str:
+def _part(body: Body, value: str, part: int, char: str) -> str:
     """Return eight lanes of a value."""
     if body.width == 8:
         return value
-    kind, lanes = typed("d", body.width), ", ".join(f"i32 {part * 8 + lane}" for lane in range(8))
+    kind, lanes = typed(char, body.width), ", ".join(f"i32 {part * 8 + lane}" for lane in range(8))
     return body.text.op(f"shufflevector {kind} {value}, {kind} poison, <8 x i32> <{lanes}>")
