@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 __all__ = ["divides_quickly", "features", "flat", "name"]
@@ -32,6 +33,7 @@ def flat() -> str:
     return ",".join(f"{'+' if is_there else '-'}{feature}" for feature, is_there in sorted(features().items()))
 
 
+@functools.cache  # LLVM takes 10 ms to find out a name
 def divides_quickly() -> bool:
     """Whether a division of vectors takes no longer than eight other instructions: so it is on AMD's CPUs since Zen."""
     return name().startswith("znver")

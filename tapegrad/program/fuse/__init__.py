@@ -24,7 +24,7 @@ from tapegrad.program.fuse.estimates import (
     unrolled_calls,
     unrolled_scalars,
 )
-from tapegrad.program.fuse.flat import Flat, batches_alone, flat, note_too_long
+from tapegrad.program.fuse.flat import Flat, batches_alone, flat, note_too_long, sliced
 from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.module import Module, module_of
@@ -35,6 +35,7 @@ from tapegrad.program.fuse.roles import Roles, roles_of
 from tapegrad.program.fuse.rolled import Store, is_long, rolled
 from tapegrad.program.fuse.schedule import Phase, arrange, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
+from tapegrad.program.fuse.space import steps_of
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.fuse.twins import has_twins
 from tapegrad.program.fuse.vectors import on_vectors
@@ -138,7 +139,24 @@ def fuse(
     Refused
         If it cannot be fused; the message says which operation, and why.
     """
-    flattened = flat(on_vectors(program))
+    program = on_vectors(program)
+    along_grid = sliced(program)
+    if along_grid is not None:
+        with contextlib.suppress(Refused):
+            return _chosen(along_grid, width, in_threads, True, scalars)
+    try:
+        return _chosen(flat(program), width, in_threads, in_brief, scalars)
+    except TooLongError:
+        if len(program.entries) == 1:
+            note_too_long(program)
+        for batch in batches_alone(program):  # to know of each whether it is too long for other programs, too
+            with contextlib.suppress(Refused):
+                fuse(batch, in_brief=in_brief)
+        raise
+
+
+def _chosen(flattened: Flat, width: int | None, in_threads: bool, in_brief: bool, scalars: int) -> Fused:
+    """Return a program as machine code, along those axes that serve it first."""
     lengths = {length for layout in flattened.program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
     if (count := products_of_convolutions(flattened.program, _ROLES[0][0])) > LIMIT:
@@ -163,11 +181,6 @@ def fuse(
                 _refuse_long(flattened.program, long, positions, scalars)
             return _along_axes(flattened, long, roles, width, in_threads, scalars)
         except TooLongError:
-            if len(program.entries) == 1:
-                note_too_long(program)
-            for batch in batches_alone(program):  # to know of each whether it is too long for other programs, too
-                with contextlib.suppress(Refused):
-                    fuse(batch, in_brief=in_brief)
             raise
         except Refused as error:
             reasons[choice] = error
@@ -198,13 +211,12 @@ def _along_axes(
 
 def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, in_threads: bool, most: int) -> Fused:
     """Return a program as machine code, in which dimensions longer than this are axes."""
-    program = flattened.program
     if roles is None or roles.single:
         lowered = lower(flattened, long, _NODES, roles if flattened.sizes and roles and roles.alone else None)
-        found = _rolled(program, lowered, in_threads)
+        found = _rolled(flattened, lowered, in_threads)
         if found is not None:
             return found
-        memory, constants = _memory(program, lowered)
+        memory, constants = _memory(flattened, lowered)
         phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
         keep(lowered.graph, phases)
         arrange(lowered.graph, phases)
@@ -221,10 +233,10 @@ def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, i
         module = module_of(emitter, lambda: emitter.phases(phases), (), constants)
         return Fused(module, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
     lowered = lower(flattened, long, _NODES, roles)
-    return _nested(program, lowered, _stores(lowered), roles.lengths, bool(flattened.sizes))
+    return _nested(flattened, lowered, _stores(lowered), roles.lengths, bool(flattened.sizes))
 
 
-def _rolled(program: Program, lowered: Lowered, in_threads: bool) -> Fused | None:
+def _rolled(flattened: Flat, lowered: Lowered, in_threads: bool) -> Fused | None:
     """Return long code of one axis as nests of loops, if that is shorter."""
     found = {length for array in lowered.outputs for length, axis in zip(array.shape, array.axes, strict=True)
              if axis is not None}  # fmt: skip
@@ -236,18 +248,18 @@ def _rolled(program: Program, lowered: Lowered, in_threads: bool) -> Fused | Non
     if fewer is None:
         return None
     try:
-        return _nested(program, lowered, fewer, lengths)
+        return _nested(flattened, lowered, fewer, lengths)
     except Refused:
         return None
 
 
 def _nested(
-    program: Program, lowered: Lowered, stores: Sequence[Store], lengths: dict[int, int], is_batch: bool = False
+    flattened: Flat, lowered: Lowered, stores: Sequence[Store], lengths: dict[int, int], is_batch: bool = False
 ) -> Fused:
     """Return a program of several axes as machine code."""
     if not is_batch and has_twins(lowered.graph, [node for node, *_ in stores], lengths):
         raise TooLongError("sums would be computed again along other axes")
-    memory, constants = _memory(program, lowered)
+    memory, constants = _memory(flattened, lowered)
     chunk = chunk_of(lengths[LANES])
     nests = plan_nests(lowered.graph, stores, lengths, chunk)
     if nests.count > _NESTS:
@@ -296,7 +308,7 @@ def _stores(lowered: Lowered) -> list[Store]:
     """Return the elements of outputs, and where they are stored."""
     stores = []
     for k, array in enumerate(lowered.outputs):
-        steps = [math.prod(array.shape[d + 1 :]) for d in range(array.ndim)]
+        steps = steps_of(array.shape)
         strides = {axis: step for axis, step in zip(array.axes, steps, strict=True) if axis is not None}
         for place, node in zip(np.ndindex(array.nodes.shape), array.nodes.reshape(-1), strict=True):
             offset = sum(at * step for at, step in zip(place, steps, strict=True))
@@ -304,10 +316,11 @@ def _stores(lowered: Lowered) -> list[Store]:
     return stores
 
 
-def _memory(program: Program, lowered: Lowered) -> tuple[Memory, list[str]]:
+def _memory(flattened: Flat, lowered: Lowered) -> tuple[Memory, list[str]]:
     """Return where inputs, outputs and constants stand, and the definitions of constants."""
     memory = Memory()
-    for k, number in enumerate(program.inputs):
+    program = flattened.program
+    for k, number in enumerate(program.inputs[: len(program.inputs) - len(flattened.slices)]):
         memory.pointers["in", k], memory.sizes["in", k] = f"%in{k}", math.prod(program.layouts[number].shape)
     for k, array in enumerate(lowered.outputs):
         memory.pointers["out", k], memory.sizes["out", k] = f"%out{k}", array.size

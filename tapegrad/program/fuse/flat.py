@@ -15,12 +15,13 @@ import numpy as np
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
 from tapegrad.program.fuse.moves import Movements
+from tapegrad.program.fuse.slices import Slice, with_slices
 from tapegrad.program.machine_code import Refused, TooLongError
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout
 
-__all__ = ["Flat", "batches_alone", "enter", "flat", "leave", "note_too_long"]
+__all__ = ["Flat", "batches_alone", "enter", "flat", "leave", "note_too_long", "sliced"]
 
 
 #: How many operations the ways through branches may have together, if each item goes all of them.
@@ -61,12 +62,15 @@ class Flat(NamedTuple):
         How many items each batch has.
     movements : Movements
         Where its operations move elements from.
+    slices : dict
+        Where inputs stand that are slices of others, by their numbers.
     """
 
     program: Program
     batches: Mapping[int, tuple[int, ...]]
     sizes: list[int]
     movements: Movements
+    slices: Mapping[int, Slice]
 
 
 class _Flattening:
@@ -168,11 +172,19 @@ def batches_alone(program: Program) -> list[Program]:
     ]  # fmt: skip
 
 
+def sliced(program: Program) -> Flat | None:
+    """Return a program whose slices along several dimensions are inputs; None if it has none, or batches."""
+    made, slices = with_slices(program)
+    if not slices or any(entry.op.family == "batch" for entry in program.entries):
+        return None
+    return Flat(made, {}, [], Movements(), slices)
+
+
 def flat(program: Program) -> Flat:
     """Return a program with the operations of items in place of batches."""
     if not any(entry.op.family == "batch" for entry in program.entries):
-        return Flat(program, {}, [], Movements())
+        return Flat(program, {}, [], Movements(), {})
     made = _Flattening(program)
     made.add(program, {number: number for number in range(len(program.layouts))}, ())
     whole = Program(made.layouts, program.inputs, made.constants, made.entries, program.outputs, program.guards)
-    return Flat(whole, made.batches, made.sizes, Movements())
+    return Flat(whole, made.batches, made.sizes, Movements(), {})

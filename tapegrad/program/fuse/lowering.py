@@ -24,6 +24,7 @@ from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.picks import OF_CLASSES, PICKS
 from tapegrad.program.fuse.roles import Roles
 from tapegrad.program.fuse.scalars import Node
+from tapegrad.program.fuse.slices import Slice
 from tapegrad.program.fuse.small import SMALL
 from tapegrad.program.fuse.space import Space
 from tapegrad.program.machine_code import Refused
@@ -82,7 +83,7 @@ def lower(flat: Flat, long: int, limit: int, roles: Roles | None = None) -> Lowe
 
 class _Lowering:
     def __init__(self, flat: Flat, long: int, limit: int, roles: Roles | None) -> None:
-        self.program, self.batches, self.roles = flat.program, flat.batches, roles
+        self.program, self.batches, self.slices, self.roles = flat.program, flat.batches, flat.slices, roles
         self.graph = Graph()
         self.graph.limit = limit
         self.space = Space(self.graph, long, functions, flat.movements)
@@ -94,8 +95,10 @@ class _Lowering:
     def run(self) -> Lowered:
         program = self.program
         for position, number in enumerate(program.inputs):
-            layout = program.layouts[number]
-            self.values[number] = self.space.memory(("in", position), layout.shape, layout.dtype, self.axes(number))
+            layout, own = program.layouts[number], self.slices.get(number, Slice(position, None, 0))
+            self.values[number] = self.space.memory(
+                ("in", own.position), layout.shape, layout.dtype, self.axes(number), own.strides, own.offset
+            )
         for entry in program.entries:
             axes = self.axes(entry.results[0])
             self.space.wish = None if axes is None else (program.layouts[entry.results[0]].shape, axes)

@@ -61,13 +61,16 @@ class Space:
         """Return the shape of the nodes."""
         return tuple([1 if axis is not None else length for length, axis in zip(shape, axes, strict=True)])
 
-    def memory(self, base: tuple[str, int], shape: tuple[int, ...], dtype: Any, axes: Axes | None = None) -> Array:
-        """Return the array whose elements stand row by row in memory."""
+    def memory(
+        self, base: tuple[str, int], shape: tuple[int, ...], dtype: Any, axes: Axes | None = None,
+        steps: Sequence[int] | None = None, start: int = 0,
+    ) -> Array:  # fmt: skip
+        """Return the array whose elements stand in memory: row by row, unless other steps are said."""
         char, axes = self.char(dtype), self.fresh(shape) if axes is None else axes
-        steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+        steps = steps_of(shape) if steps is None else steps
         strides = tuple([(axis, step) for axis, step in zip(axes, steps, strict=True) if axis is not None])
         held = self.held(shape, axes)
-        offsets = np.zeros((), np.int64)
+        offsets = np.full((), start, np.int64)
         for length, step in zip(held, steps, strict=True):
             offsets = np.add.outer(offsets, np.arange(length) * step)
         nodes = np.empty(held, object)
@@ -280,7 +283,7 @@ class Space:
         number = int(np.searchsorted(starts, first, "right")) - 1
         own, start = arrays[number], int(starts[number])
         at = [int(k) for k in np.unravel_index(first - start, own.shape)]
-        strides = [math.prod(own.shape[k + 1 :]) for k in range(own.ndim)]
+        strides = steps_of(own.shape)
         parts: list[list[tuple[int, int]]] = [[] for _ in own.shape]  # for each dimension: (result's axis, factor)
         far, expected = tuple([high - 1 for _, high in box]), first
         for j, (begin, end) in enumerate(box):
@@ -313,6 +316,11 @@ class Space:
                 where.append((axis, factor, names[j], at[d] - factor * low[j]))
         node = own.nodes[tuple([0 if axis is not None else k for k, axis in zip(at, own.axes, strict=True)])]
         return self.graph.pull(node, tuple(where))
+
+
+def steps_of(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides, in elements, of an array that stands row by row."""
+    return tuple([math.prod(shape[k + 1 :]) for k in range(len(shape))])
 
 
 def _is_axis(axis: int | None) -> bool:

@@ -15,7 +15,7 @@ from tapegrad.program.loops.places import nbytes_of
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.native import native
 from tapegrad.program.native.groups import Group, groups
-from tapegrad.program.native.views import offset_of, view_of
+from tapegrad.program.native.views import offset_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.program.stops import Stop
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -200,8 +200,7 @@ def _stop(cutter: Cutter, place: int, reason: str) -> Alias | tuple[Part, Code]:
     if offset is not None:
         return Alias(entry.results[0], entry.operands[0], offset)
     part = cutter.part([place])
-    copy = None if view_of(cutter.program, entry) is None else native(part.body)
-    return part, copy or Stop(part.body, reason)
+    return part, native(part.body) or Stop(part.body, reason)
 
 
 class _Alone:

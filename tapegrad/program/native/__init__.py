@@ -11,11 +11,12 @@ from typing import Final
 
 import numpy as np
 
+from tapegrad.program.fuse.space import steps_of
 from tapegrad.program.native.code import BLAS, Code, Native, broadcast
 from tapegrad.program.native.factors import FACTORS
 from tapegrad.program.native.indexed import has_computed_indices, indexed
-from tapegrad.program.native.parts import copied, put
-from tapegrad.program.native.views import View, contiguous, views_of
+from tapegrad.program.native.parts import copied, joined, put, turned
+from tapegrad.program.native.views import View, views_of
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry, Program
 
@@ -82,7 +83,7 @@ def _product(code: Code, entry: Entry, *after: Entry) -> Native | None:
     many = f"{math.prod(length for length, *_ in dims)} products" if dims else "a product"
     code.notes.append(f"{many} of {n} x {k} and {k} x {m} {'by BLAS' if by_blas else 'in loops'}")
 
-    sizes = contiguous((*[length for length, *_ in dims], n * m))[:-1]
+    sizes = steps_of((*[length for length, *_ in dims], n * m))[:-1]
     places: list[tuple[str, Sequence[int]]] = [
         (code.pointer(a), [step for _, step, _ in dims]),
         (code.pointer(b), [step for *_, step in dims]),
@@ -97,4 +98,6 @@ def _product(code: Code, entry: Entry, *after: Entry) -> Native | None:
     return code.finished(lambda: code.each([length for length, *_ in dims], places, one))
 
 
-_TABLE: Final[dict[str, Callable[..., Native | None]]] = {"matmul": _product, "index_scatter_add": put, **FACTORS}
+_TABLE: Final[dict[str, Callable[..., Native | None]]] = {
+    "matmul": _product, "index_scatter_add": put, "turned": turned, "cat": joined, **FACTORS,
+}  # fmt: skip

@@ -10,9 +10,10 @@ import numpy as np
 
 from tapegrad.program.fuse import Fused
 from tapegrad.program.fuse.module import module_of
+from tapegrad.program.fuse.space import steps_of
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.native.calls import Calls
-from tapegrad.program.native.views import View, contiguous
+from tapegrad.program.native.views import View
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry, Program
 from tapegrad.program.stopping import DONE, STOPPED
@@ -68,7 +69,7 @@ class Code(Calls):
         if len(after) > 1 or after[0].op.name != "add" or len(others) != 1:
             return None
         view, shape = self.views[others[0]], self.program.layouts[after[0].results[0]].shape
-        return view if (view.shape, view.strides) == (shape, contiguous(shape)) else None
+        return view if (view.shape, view.strides) == (shape, steps_of(shape)) else None
 
     def each(
         self, batch: Sequence[int], places: Sequence[tuple[str, Sequence[int]]], write: Callable[[list[str]], None]

@@ -13,8 +13,9 @@ import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.index_keys import numpy_index
+from tapegrad.program.fuse.space import steps_of
 from tapegrad.program.native.code import Code, Native
-from tapegrad.program.native.views import View, contiguous
+from tapegrad.program.native.views import View
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -73,9 +74,9 @@ def indexed(code: Code, entry: Entry) -> Native | None:
     choice = of_choice(code, entry, shape)
     if choice is None or 0 in choice.shape or 0 in shape or (is_read and choice.shape != layouts[result].shape):
         return None
-    whole = View(result, shape, contiguous(shape), 0)
+    whole = View(result, shape, steps_of(shape), 0)
     target = code.views[base] if is_read and base is not None else whole
-    other = View(result, choice.shape, contiguous(choice.shape), 0) if values is None else code.views[values]
+    other = View(result, choice.shape, steps_of(choice.shape), 0) if values is None else code.views[values]
     if other.shape != choice.shape:
         try:
             other = other._replace(shape=choice.shape, strides=_broadcast(other, choice.shape))
@@ -108,7 +109,7 @@ def _begin(code: Code, start: View | None, whole: View) -> None:
         return
     rows, columns = (whole.shape or (1,))[:-1], (whole.shape or (1,))[-1]
     steps = start.strides or (1,)
-    places = [(code.pointer(start), steps[:-1]), (out, contiguous(whole.shape)[:-1])]
+    places = [(code.pointer(start), steps[:-1]), (out, steps_of(whole.shape)[:-1])]
 
     def row(pointers: list[str]) -> None:
         source, target = pointers

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tapegrad.program.fuse.space import steps_of
 from tapegrad.program.native.code import Code, Native, broadcast
-from tapegrad.program.native.views import contiguous
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry
 
@@ -60,7 +60,7 @@ def each(
         return None
     inside = [
         own[:-1] if found is not None else (0,) * len(batch)
-        for own, found in zip([contiguous((*batch, size)) for size in sizes], results, strict=True)
+        for own, found in zip([steps_of((*batch, size)) for size in sizes], results, strict=True)
     ]
     places = [*zip(map(code.pointer, views), steps, strict=True), *zip(spare, inside, strict=True)]
 

@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.program.fuse.lowering import forward_of
+from tapegrad.program.fuse.space import steps_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["View", "contiguous", "offset_of", "seen", "view_of", "views_of"]
+__all__ = ["View", "offset_of", "seen", "view_of", "views_of"]
 
 _MOVEMENTS: Final = ("movement", "indexing")
 _SAME_BYTES: Final = ("view_as_real", "view_as_complex")
@@ -58,7 +59,7 @@ def view_of(program: Program, entry: Entry) -> View | None:
     if not entry.operands:
         return None
     shape = program.layouts[entry.operands[0]].shape
-    return _view(program, entry, View(entry.operands[0], shape, contiguous(shape), 0))
+    return _view(program, entry, View(entry.operands[0], shape, steps_of(shape), 0))
 
 
 def offset_of(program: Program, entry: Entry) -> int | None:
@@ -68,7 +69,7 @@ def offset_of(program: Program, entry: Entry) -> int | None:
     if entry.op.name in _SAME_BYTES:
         return 0
     view = view_of(program, entry)
-    is_plain = view is not None and _steps(view.shape, view.strides) == _steps(view.shape, contiguous(view.shape))
+    is_plain = view is not None and _steps(view.shape, view.strides) == _steps(view.shape, steps_of(view.shape))
     return view.offset * program.layouts[view.number].dtype.itemsize if view is not None and is_plain else None
 
 
@@ -83,14 +84,9 @@ def views_of(program: Program) -> dict[int, View]:
     results = [number for entry in program.entries for number in entry.results]
     for number in (*program.inputs, *program.constants, *results):
         shape = program.layouts[number].shape
-        found[number] = View(number, shape, contiguous(shape), 0)
+        found[number] = View(number, shape, steps_of(shape), 0)
     for entry in program.entries:
         view = _view(program, entry, found[entry.operands[0]]) if entry.operands else None
         if view is not None:
             found[entry.results[0]] = view
     return found
-
-
-def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of an array that stands row by row."""
-    return tuple([math.prod(shape[k + 1 :]) for k in range(len(shape))])
