@@ -247,9 +247,10 @@ def of_name(name: str) -> Callable[..., Any]:
         op = op_table[name]
     except KeyError:
         op = None
-    if op is None or op.formula is None or getattr(op.formula, "__name__", "") == name:
-        raise Refused(f"{name.strip('_') or 'it'} has no formula")
-    return of_nodes(op.formula)
+    formula = None if op is None else op.formula
+    if formula is None or getattr(formula, "__name__", "") == name or vars(vmath).get(name) is formula:
+        raise Refused(f"{name.strip('_') or 'it'} has no formula")  # or one that is found by this name
+    return of_nodes(formula)
 
 
 def of_op(op: Op) -> Callable[..., Any]:
