@@ -74,7 +74,7 @@ def plain_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Any, ...]:
         elif isinstance(item, Tensor) and item.is_traced and item.dtype.kind in "iu":
             plain.append(_of_traced(x, items, place))
         else:
-            plain += _plain_arrays(x, plain, item)
+            plain += _plain_arrays(x, items, place, item)
     shapes = {item.shape for item in plain if isinstance(item, _ARRAYS)}
     if not shapes or (len(shapes) == 1 and int not in map(type, plain)):
         return tuple(plain)
@@ -85,8 +85,17 @@ def plain_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Any, ...]:
             "shape mismatch: indexing tensors could not be broadcast together with shapes "
             + ", ".join(str(list(item.shape)) for item in plain if isinstance(item, _ARRAYS))
         ) from None
+    if 0 in shape:  # NumPy does not look at the ints then
+        _check_ints(x, tuple(plain))
     # Beside arrays, an int is an array without dimensions.
     return tuple([stretched(item, shape) if isinstance(item, (int, *_ARRAYS)) else item for item in plain])
+
+
+def _check_ints(x: Tensor, plain: tuple[Any, ...]) -> None:
+    """Refuse ints that are out of range."""
+    for place, item in enumerate(plain):
+        if item.__class__ is int and not -(length := x.shape[dim := _dim_at(x, plain, place)]) <= item < length:
+            raise IndexError(f"index {item} is out of bounds for dimension {dim} with size {length}")
 
 
 def items_of(key: Any) -> tuple[Any, ...]:
@@ -178,14 +187,14 @@ def _plain_slice(item: slice) -> slice:
     return item if same else slice(*bounds)
 
 
-def _plain_arrays(x: Tensor, before: list[Any], item: Any) -> list[Any]:
+def _plain_arrays(x: Tensor, items: tuple[Any, ...], place: int, item: Any) -> list[Any]:
     """Return what stands for an array, or for a number of NumPy's, in `plain_items`."""
     array = _array_of(item)
     kind = array.dtype.kind
     if kind == "b":
         if not array.ndim:
             return [np.bool_(array)]
-        return [np.ascontiguousarray(places) for places in _check_mask(x, before, array).nonzero()]
+        return [np.ascontiguousarray(places) for places in _check_mask(x, items, place, array).nonzero()]
     if kind in "iu" and array.ndim == 0:
         return [int(array)]
     if kind in "iu" or (array.size == 0 and item.__class__ is not Tensor):  # an empty list is one of floats
@@ -279,18 +288,16 @@ def _in_range(index: int) -> int:
     return min(max(index, -sys.maxsize - 1), sys.maxsize)
 
 
-def _check_mask(x: Tensor, before: list[Any], mask: np.ndarray) -> np.ndarray:
-    if not before and mask.shape == x._layout.shape:  # as nearly every mask
+def _check_mask(x: Tensor, items: tuple[Any, ...], place: int, mask: np.ndarray) -> np.ndarray:
+    if not place and mask.shape == x._layout.shape:  # as nearly every mask
         return mask
-    if all(item is not Ellipsis for item in before):
-        first = sum(item is not None and item.__class__ is not np.bool_ for item in before)
-        own = x.shape[first : first + mask.ndim]
-        for dim, (length, needed) in enumerate(zip(mask.shape, own, strict=False)):
-            if length != needed:
-                raise IndexError(
-                    f"The shape of the mask {list(mask.shape)} at index {dim} does not match the shape of the indexed "
-                    f"tensor {list(x.shape)} at index {first + dim}"
-                )
+    first = _dim_at(x, items, place)
+    for dim, (length, needed) in enumerate(zip(mask.shape, x.shape[first:], strict=False)):
+        if length != needed:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {dim} does not match the shape of the indexed "
+                f"tensor {list(x.shape)} at index {first + dim}"
+            )
     return mask
 
 
