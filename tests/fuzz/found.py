@@ -323,6 +323,12 @@ FOUND: dict[str, list[str]] = {
         "v2 = m.frexp(v1)[0].clone()",
         "v1.logit_()",
     ],
+    "a mask behind dots that is false everywhere had any shape": [
+        "v0 = m.ones(2, 3)",
+        "v1 = v0[..., m.zeros(2, dtype=m.bool)]",
+        "v0.__setitem__((..., m.zeros(0, dtype=m.bool)), 2.0)",
+    ],
+    "an integer beside no indices was out of range": ["v0 = m.ones(2, 3)", "v1 = v0[[], 5]"],
 }
 
 #: Programs that differ for a reason that semantics.md or kinks.md of docs/understand gives, which is recognised.
@@ -990,5 +996,28 @@ EXPLAINED: dict[str, list[str]] = {
         "v8 = m.linalg.ldl_solve(*m.linalg.ldl_factor(definite(m, v7).detach()), finite(m, v7).detach()).clone()",
         "v9 = m.index_put(v7, (m.tensor([0, 0], dtype=m.int64),), v7[:1] * 0.5, True)",
         "v10 = v8.reciprocal()",
+    ],
+    "an item of nan is ignored": [
+        "v0 = m.tensor(data(581, (3, 3), 'float64', 'normal'), requires_grad=True)",
+        "v2 = v0.sort(dim=0, stable=True, descending=True).values",
+        "v2.acos_()",
+        "v6 = F.cross_entropy(v2, m.tensor([0, 1, 0], dtype=m.int64).reshape((3,)), ignore_index=0, reduction='mean')",
+    ],
+    "the mean of a loss of no items, beside extrema of infinite cotangents": [
+        "v1 = m.tensor(data(899, (2, 3), 'float32', 'uniform'), requires_grad=True)",
+        "v11 = m.amin(v1.triu(), (-2,))",
+        "v13 = m.xlogy(v11, -3.0)",
+        "v14 = F.nll_loss(v13, m.tensor([0], dtype=m.int64).reshape(()), ignore_index=0, reduction='mean')",
+    ],
+    "the angle of a complex 0, of second order": [
+        "v0 = m.zeros(2, requires_grad=True)",
+        "v1 = m.complex(v0, v0)",
+        "v2 = m.angle(v1)",
+    ],
+    "running products and means of infinite complex numbers": [
+        "v0 = m.full((2, 1), complex(float('inf'), float('-inf')))",
+        "v1 = v0.cumprod(0)",
+        "v2 = m.std_mean(v0, 1, correction=0)[1]",
+        "v3 = m.full((2,), complex(float('inf'), 1.0)).diff(prepend=m.zeros(1) + 0j)",
     ],
 }

@@ -270,6 +270,17 @@ GRADIENTS = (
         "sums with inf, in another order",
         infinite=True,
     ),
+    Slope(
+        r"(nll_loss|cross_entropy)\(.*m\.tensor\(\[0(, 0)*\],.*ignore_index=0, reduction='mean'",
+        _always,
+        "second derivatives of a mean of no items; PyTorch has nan, though the first is 0",
+    ),
+    Slope(
+        r"cross_entropy\(.*m\.tensor\(\[(\d+, )*0[,\]].*ignore_index=0",
+        _any(lambda x: ~np.isfinite(x)),
+        "of items that are ignored; PyTorch multiplies nan by 0",
+    ),
+    Slope(r"\bangle\(", _any(lambda x: np.iscomplexobj(x) & (x == 0)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"mse_loss", _never, "second derivatives with infinite cotangents: inf less inf", infinite=True),
     Slope(r"nan_to_num", _never, "PyTorch multiplies by 0 what was replaced", infinite=True),
     Slope(r"conv[123]d\(.*padding", _never, "PyTorch leaves the padding out, where 0 times inf is nan", infinite=True),

@@ -49,8 +49,10 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"trapz|trapezoid": lambda ours, theirs: np.isnan(theirs),
     # Between two numbers of which one is infinite PyTorch's lerp has two formulas.
     r"quantile\(": lambda ours, theirs: ~np.isfinite(ours) & ~np.isfinite(theirs),
-    # The mean of inf is inf; PyTorch takes differences.
-    r"(var|std)_mean\(": lambda ours, theirs: np.isinf(ours) & np.isnan(theirs),
+    # The mean of inf is inf; PyTorch takes differences. A complex one is a quotient, in PyTorch that of each part.
+    r"(var|std)_mean\(": lambda ours, theirs: (
+        np.isinf(ours) & np.isnan(theirs) | (~np.isfinite(ours) & ~np.isfinite(theirs) & (ours.dtype.kind == "c"))
+    ),
     # At infinity polygamma is 0, or inf; PyTorch's is nan, and at poles a large number.
     r"\bpolygamma_?\(": lambda ours, theirs: (
         ((ours == 0) | np.isinf(ours)) & np.isnan(theirs) | np.isposinf(ours) & (theirs > 1e13)
@@ -62,7 +64,7 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     # Of a variance that overflows deviations are nothing; PyTorch's variance is nan.
     r"(layer|group|instance|batch)_norm\(": lambda ours, theirs: (ours == 0) & np.isnan(theirs),
     # The square of a large deviation overflows in single precision; PyTorch's is in double.
-    r"\bstd(_mean)?\(": lambda ours, theirs: np.isposinf(ours) & (theirs > 1e15),
+    r"\bstd(_mean)?\(": lambda ours, theirs: (ours.real == np.inf) & (theirs.real > 1e15) & (ours.dtype.kind == "f"),
     # A variance of as few numbers as its correction is 0/0, but for rounding.
     r"\bvar\(": lambda ours, theirs: np.isnan(ours) & np.isposinf(theirs) | np.isposinf(ours) & np.isnan(theirs),
     # Without classes PyTorch divides by their number.
@@ -87,8 +89,8 @@ ARITHMETIC = (
     r" = \S+ ([-+*/]|\*\*) \S+$"
 )
 
-#: Calls that add up products, of which the same holds.
-PRODUCTS = r"\b(linear|matmul|mm|bmm|mv|dot|outer|einsum|addmm|conv2d|addcmul|addcdiv)_?\(| @ "
+#: Calls that add up products, of which the same holds; running products, which begin with a 1 in PyTorch; differences.
+PRODUCTS = r"\b(linear|matmul|mm|bmm|mv|dot|outer|einsum|addmm|conv2d|addcmul|addcdiv|cumprod|diff)_?\(| @ "
 
 #: Calls whose result has a shape that depends on values.
 COUNTS = re.compile(r"\b(nonzero|argwhere|unique|unique_consecutive|masked_select|bincount)\(|\[v\d+ [!=<>]=? ")
