@@ -25,6 +25,7 @@ from tapegrad.program.fuse.estimates import (
     unrolled_scalars,
 )
 from tapegrad.program.fuse.flat import Flat, batches_alone, flat, note_too_long, sliced
+from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.module import Module, module_of
@@ -33,7 +34,7 @@ from tapegrad.program.fuse.nest_plan import LANES, SIZE, NestPlan
 from tapegrad.program.fuse.nests import chunk_of, fewer_lanes, plan_nests
 from tapegrad.program.fuse.roles import Roles, roles_of
 from tapegrad.program.fuse.rolled import Store, is_long, rolled
-from tapegrad.program.fuse.schedule import Phase, arrange, plan
+from tapegrad.program.fuse.schedule import Phase, arrange, cone, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.fuse.space import steps_of
 from tapegrad.program.fuse.text import constant_array
@@ -51,6 +52,7 @@ _ROLES_OF_BATCHES: Final = (*_ROLES, (64, 6000))  # else items are computed one 
 _NODES: Final = 100_000  # scalars while lowering
 LIMIT: Final = 20_000  # in code
 _CALLS: Final = 700  # of functions in straight code, each of which takes LLVM a millisecond or two
+_THICK: Final = 1200  # operations in a turn of a loop: of 2,500 LLVM takes 10 s
 _FEW: Final = 96  # in code, up to which it is compiled in no time
 _SHARED: Final = 4096  # elements along an axis from which on threads may share them: nests have no blocks
 _CACHE: Final = 1 << 20  # bytes between nests of a batch, from which on items are computed one by one
@@ -225,6 +227,7 @@ def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, i
         count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
         if count > most:
             raise Refused(f"straight code would have {count} scalars")
+        _refuse_thick(lowered.graph, phases)
         if in_threads and is_worth_blocks(lowered.graph, phases):
             blocks = BlockEmitter(lowered.graph, memory, width)
             module, source = blocks.module(phases, constants), lambda: of_phases(lowered.graph, phases)
@@ -234,6 +237,14 @@ def _fused(flattened: Flat, long: int, roles: Roles | None, width: int | None, i
         return Fused(module, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
     lowered = lower(flattened, long, _NODES, roles)
     return _nested(flattened, lowered, _stores(lowered), roles.lengths, bool(flattened.sizes))
+
+
+def _refuse_thick(graph: Graph, phases: Sequence[Phase]) -> None:
+    """Refuse loops of so many operations in a turn that LLVM would take seconds to find registers for them."""
+    for segment in (own for phase in phases for own in phase.segments):
+        count = sum(bool(node.axes) for node in cone(graph, [node for _, node in segment.roots]))
+        if count > _THICK:
+            raise Refused(f"a turn of a loop would have {count} operations")
 
 
 def _rolled(flattened: Flat, lowered: Lowered, in_threads: bool) -> Fused | None:

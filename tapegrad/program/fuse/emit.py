@@ -123,9 +123,10 @@ class Emitter(Turns):
         load_rows(body, nodes)
         body.compute(nodes)
         stored = [(root, node) for root, node in segment.roots if root.base is not None]
-        for root, node in store_rows(body, stored):
+        for place, (root, node) in enumerate(store_rows(body, stored), 1):
             assert root.base is not None
             body.store(node, root.base, root.offset, root.stride)
+            self.text.split(place)
 
     def added(self, body: Body, how: str, node: Node, old: str) -> str:
         """Return a step of an inner reduction: of a product, with one rounding."""

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.packs import Pack, Store, is_window, pack, runs
 from tapegrad.program.fuse.scalars import Node
-from tapegrad.program.fuse.text import FENCE, SCALARS, Text, typed
+from tapegrad.program.fuse.text import SCALARS, Text, typed
 
 __all__ = ["write"]
-
-#: Stores between fences. LLVM's scheduler holds each access against all others between two
-#: fences: 5,000 scalars in one block take it a second.
-_STORES: Final = 64
 
 
 def write(text: Text, memory: Memory, uniform: dict[int, str], nodes: Sequence[Node], stores: Sequence[Store]) -> None:
@@ -35,7 +30,7 @@ def write(text: Text, memory: Memory, uniform: dict[int, str], nodes: Sequence[N
         one.compute(nodes)
         for place, (node, base, offset) in enumerate(stores, 1):
             one.store(node, base, offset, 0)
-            _split(text, place)
+            text.split(place)
         return
     writer = _Writer(text, memory, one, packs)
     left = {(base, offset): node for node, base, offset in stores}
@@ -45,18 +40,12 @@ def write(text: Text, memory: Memory, uniform: dict[int, str], nodes: Sequence[N
         body.put_at(writer.vector(lanes), lanes[0].dtype, base, offset, 1, ((body.axis, 1),))
         for lane in range(len(lanes)):
             del left[base, offset + lane]
-        _split(text, place)
+        text.split(place)
     for place, ((base, offset), node) in enumerate(left.items(), 1):
         writer.compute((node,))
         writer.scalar(node)
         one.store(node, base, offset, 0)
-        _split(text, place)
-
-
-def _split(text: Text, count: int) -> None:
-    """Write a fence behind some of the stores."""
-    if count % _STORES == 0:
-        text.put(FENCE)
+        text.split(place)
 
 
 class _Writer:

@@ -19,6 +19,9 @@ _AGAIN: Final = ("getelementptr", "mul i64", "add i64")
 _SUFFIX: Final = {"d": "f64", "f": "f32", "l": "i64", "i": "i32", "?": "i1"}
 #: What LLVM moves no access to memory across. It is no instruction of the CPU.
 FENCE: Final = 'fence syncscope("singlethread") seq_cst'
+#: Stores between fences. LLVM's scheduler holds each access against all others between two fences: 5,000 scalars in one
+#: block take it a second.
+_STORES: Final = 64
 BYTES: Final = {"d": 8, "f": 4, "l": 8, "i": 4, "?": 1}
 
 
@@ -79,6 +82,11 @@ class Text:
     def put(self, line: str) -> None:
         """Write an instruction without a result."""
         self.lines.append("  " + line)
+
+    def split(self, stores: int) -> None:
+        """Write a fence behind some of the stores, of which there were so many."""
+        if stores % _STORES == 0:
+            self.put(FENCE)
 
     def op(self, line: str) -> str:
         """Write an instruction, and return the name of its result: of an earlier one of this block that is the same."""
