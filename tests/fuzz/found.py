@@ -1020,4 +1020,10 @@ EXPLAINED: dict[str, list[str]] = {
         "v2 = m.std_mean(v0, 1, correction=0)[1]",
         "v3 = m.full((2,), complex(float('inf'), 1.0)).diff(prepend=m.zeros(1) + 0j)",
     ],
+    "log1p of complex numbers whose squares overflow, of second order": [
+        "v0 = m.tensor(data(262, (20000, 2), 'complex128', 'normal'), requires_grad=True)",
+        "v1 = m.arcsin(v0) ** m.tan(v0)",
+        "v1.exp_()",
+        "v1.log1p_()",
+    ],
 }

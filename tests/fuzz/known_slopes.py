@@ -102,6 +102,17 @@ def _beside_nothing(culprit: Culprit) -> bool:
     return unusual(culprit) and any(not values.size for values in culprit.operands.values())
 
 
+def _is_large(culprit: Culprit) -> bool:
+    """Whether a power is so large that its second derivative may overflow, and the cotangent 0."""
+    sizes = abs(_result(culprit))
+    return culprit.of_zero and bool((np.isfinite(sizes) & (sizes > np.finfo(sizes.dtype).max / 1e3)).any())
+
+
+def _at_lower_bound(culprit: Culprit) -> bool:
+    """Whether `expm1` is -1 but for rounding somewhere, and the cotangent infinite."""
+    return culprit.of_infinite and _any(lambda x: x.real < (-15 if x.dtype.itemsize <= 4 else -34))(culprit)
+
+
 def _always(culprit: Culprit) -> bool:
     return True
 
@@ -280,6 +291,8 @@ GRADIENTS = (
         _any(lambda x: ~np.isfinite(x)),
         "of items that are ignored; PyTorch multiplies nan by 0",
     ),
+    Slope(r"pow|\*\*", _is_large, "second derivatives that overflow, times the cotangent 0; PyTorch has nan"),
+    Slope(r"\bexpm1_?\(", _at_lower_bound, "inf times the value plus 1, which is 0 or a rounding error"),
     Slope(r"\bangle\(", _any(lambda x: np.iscomplexobj(x) & (x == 0)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"mse_loss", _never, "second derivatives with infinite cotangents: inf less inf", infinite=True),
     Slope(r"nan_to_num", _never, "PyTorch multiplies by 0 what was replaced", infinite=True),
@@ -311,7 +324,18 @@ def known_gradient(torch: Any, lines: list[str], mismatch: Mismatch) -> bool:
     if any(map(is_on_cut, steps(torch, lines))) and known_zeros(turning(torch, lines)):
         return True
     found = culprits(torch, lines)
-    return all(_is_known(culprit, mismatch) for culprit in found) if found else mismatch.is_infinite
+    if found:
+        return all(_is_known(culprit, mismatch) for culprit in found)
+    return mismatch.is_infinite or any(map(_underflows, steps(torch, lines)))
+
+
+def _underflows(step: Culprit) -> bool:
+    """Whether a line is `log1p` of complex numbers whose squares overflow: PyTorch's second derivative is 0 there.
+
+    A line alone does not show it, as both are near 0; it matters where large slopes multiply it.
+    """
+    is_large = _any(lambda x: np.iscomplexobj(x) & np.isfinite(x) & (abs(x) > (1e18 if x.dtype == "c8" else 1e150)))
+    return bool(re.search(r"\blog1p_?\(", step.line)) and is_large(step)
 
 
 def _is_known(culprit: Culprit, mismatch: Mismatch) -> bool:
