@@ -73,7 +73,7 @@ class Expressions(Variables):
         raise NotCompilableError(f"line {node.lineno}: {ast.unparse(node)} is no place for a value")
 
     def behind(self, address: Any, index: Any, kind: Any) -> Any:
-        pointer = self.builder.inttoptr(address, kind.as_pointer())
+        pointer = self.builder.inttoptr(address, values.pointer_to(kind))
         return self.builder.gep(pointer, [index], inbounds=True, source_etype=kind)
 
     def read(self, pointer: Any, stored: Any, kind: Any) -> Value:

@@ -225,8 +225,9 @@ _OF_COMPILER = frozenset({
     "tapegrad.vmath.functions", "tapegrad.vmath.pairs",
 })  # fmt: skip
 _COMPILER = (
-    "jit.py", "by_numba.py", "assembly.py", "frontend.py", "translation.py", "expressions.py", "mathematics.py",
-    "values.py", "arithmetic.py", "variables.py", "intrinsics.py", "elements.py", "cpu.py",
+    "jit.py", "by_numba.py", "assembly.py", "frontend.py", "trees.py", "translation.py", "expressions.py",
+    "mathematics.py", "values.py", "arithmetic.py", "variables.py", "builder.py", "intrinsics.py",
+    "elements.py", "cpu.py",
     os.path.join("..", "runtime", "structs.py"),
     *(os.path.join("..", "vmath", f"{name}.py") for name in (
         "lanes", "functions", "pairs", "formats", "exponential", "logarithm", "trigonometric", "far",

@@ -8,21 +8,18 @@ and both are 0 if the divisor is 0.
 """
 
 from __future__ import annotations
-import __future__
 
-import ast
 import builtins
-import functools
-import linecache
-import operator
 import types
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 from tapegrad.compiler import values
+from tapegrad.compiler.builder import Names
 from tapegrad.compiler.expressions import Inner
-from tapegrad.compiler.fingerprint import code_token, references
+from tapegrad.compiler.fingerprint import references
 from tapegrad.compiler.translation import Function
+from tapegrad.compiler.trees import assigned, tree_of
 from tapegrad.compiler.values import NotCompilableError, Value, known
 from tapegrad.compiler.variables import KindsChangedError
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -134,7 +131,7 @@ class Module:
         parameters = [own for kind in kinds for own in values.types_of(kind)]
         name = name or f"{source.name}.{len(self.made)}"
         made = ir.Function(self.ir, ir.FunctionType(ir.IntType(64), parameters), name)
-        made.linkage = "internal"
+        made.linkage, made.scope = "internal", Names(made.scope, len(parameters) + 1)  # the result has a name, too
         key = function, kinds
         self.open.add(key)
         self.made[key] = made, source.hints.get("return", "int64")  # what a call in the function itself takes for it
@@ -205,133 +202,20 @@ def _source(function: types.FunctionType | Inner, bind: Mapping[str, object]) ->
     defaults: tuple[Any, ...] = ()
     if isinstance(function, Inner):
         name, tree, outside = "lambda", function.tree, function.outside
+        names = assigned(tree, True)
     else:
-        name, tree, hints, defaults = (
-            function.__name__,
-            _tree(function),
-            struct_hints(function),
-            function.__defaults__ or (),
-        )
+        name, hints, defaults = function.__name__, struct_hints(function), function.__defaults__ or ()
+        tree, text = tree_of(function)
+        names = assigned(tree, ":=" in text)
         outside = {**_BUILTINS, **{own: value for own, _, value in references(function, bind)}}
     given = tree.args
     if given.kwonlyargs or given.kwarg or given.posonlyargs or (given.defaults and isinstance(function, Inner)):
         raise NotCompilableError(f"{name} has parameters of another kind than positions and names")
     packed = [given.vararg.arg] if given.vararg else []
     parameters = *[own.arg for own in given.args], *packed
-    assigned = frozenset(own.id for own in _nodes(tree) if own.__class__ is ast.Name and own.ctx.__class__ is ast.Store)
-    return _Source(name, tree, parameters, bool(packed), defaults, hints, outside, assigned)
+    return _Source(name, tree, parameters, bool(packed), defaults, hints, outside, names)
 
 
 _BUILTINS = {name: getattr(builtins, name) for name in (
     "abs", "bool", "complex", "float", "int", "isinstance", "len", "max", "min", "range",
 )}  # fmt: skip
-
-
-# --- the syntax tree of a function ------------------------------------------------------------------------------------
-
-#: The flags of code that say which features of later versions its text has.
-_FUTURE: Final = functools.reduce(
-    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
-)
-_WITHIN: Final = " \t\f\r\n#)]}"  # with which no statement begins
-
-
-def _tree(function: types.FunctionType) -> Any:
-    """Return the syntax tree of a function; raise if its file has changed since the function was made."""
-    code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    for source in (_statement(lines, code.co_firstlineno - 1), "".join(lines)):
-        try:
-            by_name = _functions(code.co_filename, source, code.co_flags & _FUTURE)
-        except (SyntaxError, ValueError):
-            continue
-        for tree, compiled in by_name.get((code.co_firstlineno, code.co_name), ()):
-            if code_token(compiled) == code_token(code):
-                return tree
-    raise NotCompilableError(f"{code.co_filename} does not say what {code.co_name} does")
-
-
-def _statement(lines: list[str], place: int) -> str:
-    """Return the text of the outermost statement around a line, behind one import: quicker parsed than a file.
-
-    What Python makes of calls depends on which names are imported. All other lines are empty. Where lines of a string
-    are taken for statements, this is no text of Python's, or does not say what the function does.
-    """
-    first = end = max(min(place, len(lines) - 1), 0)
-    while first > 0 and lines[first][0] in _WITHIN:
-        first -= 1
-    while end < len(lines) and lines[end][0] == "@":
-        end += 1
-    end += 1
-    while end < len(lines) and lines[end][0] in _WITHIN:
-        end += 1
-    kept, is_open = [], False
-    for line in lines[:first]:
-        is_import = is_open or line.startswith(("import ", "from "))
-        is_open = is_import and ("(" in line or is_open) and ")" not in line
-        kept += [line] * is_import
-    return "".join([_imports("".join(kept)), "\n" * first, *lines[first:end]])
-
-
-@functools.lru_cache(maxsize=256)
-def _imports(text: str) -> str:
-    """Return one line that imports the names that some imports give; nothing, if they are cut off."""
-    try:
-        statements: list[Any] = ast.parse(text).body
-    except SyntaxError:
-        return ""
-    names = [own.asname or own.name.partition(".")[0] for statement in statements for own in statement.names]
-    return "import " + ", ".join(dict.fromkeys(names)) if names and "*" not in names else ""
-
-
-@functools.lru_cache(maxsize=512)
-def _functions(path: str, source: str, future: int) -> Mapping[tuple[int, str], list[tuple[Any, types.CodeType]]]:
-    """Return the syntax trees and the code objects of the functions of a text, by first line and name.
-
-    The text has the features of ``from __future__ import`` that flags say.
-    """
-    tree: Any = compile(source, path, "exec", future | ast.PyCF_ONLY_AST, dont_inherit=True)
-    trees: dict[tuple[int, str], list[Any]] = {}
-    for node in _nodes(tree):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            first = min([node.lineno, *[own.lineno for own in getattr(node, "decorator_list", ())]])
-            trees.setdefault((first, getattr(node, "name", "<lambda>")), []).append(node)
-    found: dict[tuple[int, str], list[tuple[Any, types.CodeType]]] = {}
-    for code in _codes(compile(tree, path, "exec", future, dont_inherit=True)):
-        key = code.co_firstlineno, code.co_name
-        around = [node for node in trees.get(key, ()) if len(trees[key]) == 1 or _lies_within(code, node)]
-        if around:  # of nested lambdas, the innermost
-            found.setdefault(key, []).append((min(around, key=_extent), code))
-    return found
-
-
-def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield all nodes of a syntax tree, in half of the time of `ast.walk`."""
-    left = [tree]
-    while left:
-        node = left.pop()
-        yield node
-        for own in node.__dict__.values():
-            if isinstance(own, ast.AST):
-                left.append(own)
-            elif isinstance(own, list):
-                left += [each for each in own if isinstance(each, ast.AST)]
-
-
-def _lies_within(code: types.CodeType, node: Any) -> bool:
-    """Whether all instructions of a lambda are from its text: several may begin in one line."""
-    body = node.body
-    start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
-    places = [((line, column), (last, after)) for line, last, column, after in code.co_positions() if after]
-    return bool(places) and all(start <= first and last <= end for first, last in places)
-
-
-def _extent(node: Any) -> tuple[int, int]:
-    return node.end_lineno - node.lineno, node.end_col_offset - node.col_offset
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)

@@ -12,7 +12,7 @@ tuple, none for what is known when a function is compiled, such as a function or
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from tapegrad.runtime.named_tuples import NamedTuple
 
 __all__ = [
     "Known", "NotCompilableError", "Pointer", "Value", "common", "constant", "count_of", "dtype_of", "elements_of",
-    "is_complex", "is_float", "is_word", "known", "known_as", "number_of", "packed", "part_of", "parts", "promoted",
-    "stored_type", "type_of", "types_of", "word",
+    "is_complex", "is_float", "is_word", "known", "known_as", "number_of", "packed", "part_of", "parts", "pointer_to",
+    "promoted", "stored_type", "type_of", "types_of", "word",
 ]  # fmt: skip
 
 Kind = Any
@@ -128,6 +128,12 @@ def stored_type(dtype: str) -> Any:
     return ir.IntType(8 * _dtype(dtype).itemsize)
 
 
+@cache
+def pointer_to(kind: Any) -> Any:
+    """Return LLVM's type of the address of a type."""
+    return kind.as_pointer()
+
+
 def types_of(kind: Kind) -> list[Any]:
     """Return LLVM's types of all parts of a value."""
     if isinstance(kind, Known):
@@ -170,6 +176,11 @@ def promoted(one: str, other: str) -> str:
 
 def word(number: int) -> Value:
     """Return an integer that is known."""
+    return _word(number)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _word(number: int) -> Value:
     return Value("int64", (type_of("int64")(number),))
 
 

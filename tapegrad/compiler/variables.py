@@ -10,6 +10,7 @@ from typing import Any
 
 from tapegrad.compiler import values
 from tapegrad.compiler.arithmetic import cast
+from tapegrad.compiler.builder import Builder
 from tapegrad.compiler.values import Value
 
 __all__ = ["KindsChangedError", "Variables"]
@@ -37,10 +38,8 @@ class Variables:
     """
 
     def __init__(self, function: Any, wider: dict[str, Any]) -> None:
-        from llvmlite import ir
-
         self.function, self.wider = function, wider
-        self.builder = ir.IRBuilder(function.append_basic_block())
+        self.builder = Builder(function.append_basic_block())
         self.names: set[str] = set()
         self.fixed: Mapping[str, Value] = {}  # parameters to which nothing assigns
         self.variables: dict[str, tuple[Any, list[Any]]] = {}  # the kind of each, and its places on the stack
