@@ -101,25 +101,26 @@ def test_a_mask_of_no_elements_does_not_fit_one(shape):
     assert tg.zeros(0, 3)[mask].shape == (0, 3)
 
 
+def assert_no_index(x, index, message):
+    with pytest.raises(IndexError, match=message):
+        x[index] = 1.0
+    with pytest.raises(IndexError, match=message):
+        x[index]
+
+
 @pytest.mark.parametrize(
     "index", [np.s_[..., tg.zeros(2, dtype=tg.bool)], np.s_[..., tg.zeros(0, dtype=tg.bool), :], np.s_[:, [False]]]
 )
 def test_masks_that_are_false_everywhere_have_the_shape_of_what_they_choose_from(index):
     x = tg.zeros(2, 3)
-    with pytest.raises(IndexError, match=r"shape of the mask \[\d\] at index 0 does not match the shape of"):
-        x[index] = 1.0
-    with pytest.raises(IndexError, match=r"shape of the mask \[\d\] at index 0 does not match the shape of"):
-        x[index]
+    assert_no_index(x, index, r"shape of the mask \[\d\] at index 0 does not match the shape of")
     assert x[..., tg.zeros(3, dtype=tg.bool)].shape == (2, 0)
 
 
 @pytest.mark.parametrize("index", [([], 3), (-3, []), (tg.zeros(2, dtype=tg.bool), 5), (..., [], 3)])
 def test_integers_beside_arrays_of_no_indices_are_in_range(index):
     x = tg.zeros(2, 3)
-    with pytest.raises(IndexError, match=r"index -?\d is out of bounds for dimension \d with size \d"):
-        x[index] = 1.0
-    with pytest.raises(IndexError, match=r"index -?\d is out of bounds for dimension \d with size \d"):
-        x[index]
+    assert_no_index(x, index, r"index -?\d is out of bounds for dimension \d with size \d")
     assert x[[], -3].shape == x[1, []].shape == (0,)
 
 

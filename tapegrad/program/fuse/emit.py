@@ -16,7 +16,7 @@ from tapegrad.program.fuse.rows import load_rows, store_rows
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
 from tapegrad.program.fuse.straight import write as write_straight
-from tapegrad.program.fuse.text import constant, suffix, typed
+from tapegrad.program.fuse.text import constant, first_lanes, suffix, typed
 from tapegrad.program.fuse.turns import Turns
 
 __all__ = ["TURNS", "Emitter"]
@@ -255,9 +255,7 @@ class Emitter(Turns):
             count = min(segment.high - begin, width)
             if count <= 0:
                 break
-            mask = ""
-            if count < width:
-                mask = "<" + ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(width)) + ">"
+            mask = first_lanes(count, width) if count < width else ""
             body = Body(text, self.memory, width, self.uniform, 0, str(begin), (begin, begin + count), mask)
             self.fill(body, segment, products)
             for own in products.sums:

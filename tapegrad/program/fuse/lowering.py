@@ -26,7 +26,7 @@ from tapegrad.program.fuse.roles import Roles
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.slices import Slice
 from tapegrad.program.fuse.small import SMALL
-from tapegrad.program.fuse.space import Space
+from tapegrad.program.fuse.space import Space, steps_of
 from tapegrad.program.machine_code import Refused
 from tapegrad.program.program import Entry
 from tapegrad.tape.layout import Layout
@@ -95,7 +95,8 @@ class _Lowering:
     def run(self) -> Lowered:
         program = self.program
         for position, number in enumerate(program.inputs):
-            layout, own = program.layouts[number], self.slices.get(number, Slice(position, None, 0))
+            layout = program.layouts[number]
+            own = self.slices.get(number) or Slice(position, steps_of(layout.shape), 0)
             self.values[number] = self.space.memory(
                 ("in", own.position), layout.shape, layout.dtype, self.axes(number), own.strides, own.offset
             )

@@ -16,7 +16,7 @@ from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.rows import STAGES, address, joined
 from tapegrad.program.fuse.scalars import FLOATS, Node
 from tapegrad.program.fuse.schedule import Root, Segment
-from tapegrad.program.fuse.text import BYTES, FENCE, SCALARS, Text, constant, suffix, typed
+from tapegrad.program.fuse.text import BYTES, FENCE, SCALARS, Text, constant, first_lanes, suffix, typed
 
 __all__ = ["Dot", "Place", "RowProducts", "RowSum", "row_products"]
 
@@ -51,8 +51,8 @@ class Place(NamedTuple):
             if self.columns - start >= 8:
                 value = text.op(f"load {kind}, ptr {pointer}, align {size}")
             else:
-                mask = ", ".join(f"i1 {'true' if start + k < self.columns else 'false'}" for k in range(8))
-                operands = f"ptr {pointer}", f"i32 {size}", f"<8 x i1> <{mask}>", f"{kind} zeroinitializer"
+                mask = f"<8 x i1> {first_lanes(self.columns - start, 8)}"
+                operands = f"ptr {pointer}", f"i32 {size}", mask, f"{kind} zeroinitializer"
                 value = text.call(f"llvm.masked.load.{suffix(self.char, 8)}.p0", kind, *operands)
             found.append(_widened(text, self.char, 8, value))
         return found

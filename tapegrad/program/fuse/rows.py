@@ -12,7 +12,7 @@ from typing import Any, Final
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.scalars import FLOATS, Node
 from tapegrad.program.fuse.schedule import Root
-from tapegrad.program.fuse.text import BYTES, STORED, Text, suffix, typed
+from tapegrad.program.fuse.text import BYTES, STORED, Text, first_lanes, suffix, typed
 
 __all__ = ["STAGES", "address", "joined", "load_rows", "store_rows", "transposed"]
 
@@ -193,10 +193,9 @@ def _store_blocks(body: Body, base: tuple[str, int], stride: int, nodes: Sequenc
                 if count == 8:
                     text.put(f"store {kind} {row}, ptr {pointer}, align {BYTES[char]}")
                 else:
-                    mask = ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(8))
                     text.call(
                         f"llvm.masked.store.{suffix(char, 8)}.p0", "void", f"{kind} {row}", f"ptr {pointer}",
-                        f"i32 {BYTES[char]}", f"<8 x i1> <{mask}>",
+                        f"i32 {BYTES[char]}", f"<8 x i1> {first_lanes(count, 8)}",
                     )  # fmt: skip
 
 

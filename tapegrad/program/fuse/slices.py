@@ -18,10 +18,10 @@ _FEW: Final = 256  # elements of a slice that may be scalars
 
 
 class Slice(NamedTuple):
-    """Where an input stands: in which one, with which strides (None: row by row), and from where on, in elements."""
+    """Where an input stands: in which one, with which strides, and from where on, in elements."""
 
     position: int
-    strides: tuple[int, ...] | None
+    strides: tuple[int, ...]
     offset: int
 
 
@@ -48,7 +48,7 @@ def with_slices(program: Program) -> tuple[Program, dict[int, Slice]]:
 def _slice(program: Program, entry: Entry, standing: dict[int, Slice]) -> Slice | None:
     """Return where the result of an operation stands, if it is a slice along several dimensions of what stands."""
     source = standing.get(entry.operands[0]) if entry.operands else None
-    if source is None or source.strides is None or entry.op.name != "getitem" or entry.index_arrays:
+    if source is None or entry.op.name != "getitem" or entry.index_arrays:
         return None
     key: tuple[Any, ...] = entry.attrs["key"]
     shape, result = program.layouts[entry.operands[0]].shape, program.layouts[entry.results[0]].shape

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-__all__ = ["FENCE", "SCALARS", "Text", "constant", "typed", "vmath_text"]
+__all__ = ["FENCE", "SCALARS", "Text", "constant", "first_lanes", "typed", "vmath_text"]
 
 SCALARS: Final = {"d": "double", "f": "float", "l": "i64", "i": "i32", "?": "i1"}
 #: As elements of memory.
@@ -48,6 +48,11 @@ def constant(value: float, char: str, width: int) -> str:
     else:
         number = str(int(value)) if char in "li" else ("true" if value else "false")
     return number if width == 1 else f"splat ({SCALARS[char]} {number})"
+
+
+def first_lanes(count: int, width: int) -> str:
+    """Return the mask of the first lanes of a vector."""
+    return "<" + ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(width)) + ">"
 
 
 def constant_array(name: str, data: np.ndarray) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.rows import transposed
-from tapegrad.program.fuse.text import BYTES, SCALARS, constant, suffix, typed
+from tapegrad.program.fuse.text import BYTES, SCALARS, constant, first_lanes, suffix, typed
 from tapegrad.program.fuse.turns import Turns
 from tapegrad.runtime.named_tuples import NamedTuple
 
@@ -195,7 +195,7 @@ class Writer(Turns):
         width = width or self.lanes
         if count >= width:
             return ""
-        return "<" + ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(width)) + ">"
+        return first_lanes(count, width)
 
     def load(self, pointer: str, mask: str, width: int = 0) -> str:
         """Load a vector; lanes that the mask leaves out are 0."""
