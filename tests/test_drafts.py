@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -11,8 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tapegrad.compiler import cache, drafts, jit
+from tapegrad.compiler import cache, drafts, frontend, jit
+from tapegrad.compiler.elements import as_pointer, store
+from tapegrad.program import calling, walking
+from tapegrad.recording import leaves
+from tapegrad.recording.record import record
 from tapegrad.runtime import platform
+from tapegrad.sweep.find import find
 
 ROOT = Path(cache.__file__).parents[2]
 
@@ -45,13 +51,80 @@ def test_a_draft_computes_what_the_better_code_does(made, tmp_path):
 def test_calls_of_a_draft_jump_to_the_better_code(made, monkeypatch):
     other = cache.address_of("other", lambda a, b: a - b, ("int64", "int64"))
     drafts.finish()
-    monkeypatch.setattr(cache, "_link", lambda code, symbols, imports, own=cache._link: (
-        own(code, symbols, imports) if drafts.BETTER in symbols else {jit.SYMBOL: other}
+    monkeypatch.setattr(cache, "_link", lambda code, symbols=(jit.SYMBOL,), imports={}, own=cache._link: (
+        own(code, symbols, imports) if jit.SYMBOL not in symbols else {jit.SYMBOL: other}
     ))  # fmt: skip
     function = made()
     assert function(3, 4) == 81
     drafts.finish()
     assert function(3, 4) == -1
+
+
+def tens(base, exponent):
+    """Return a power of a power: what it calls is one of the other functions."""
+    return power(10, power(base, exponent))
+
+
+def elements(base, exponent):
+    """Add to numbers in memory, which LLVM vectorises."""
+    numbers = as_pointer(base, "float64")
+    for i in range(exponent):
+        store(numbers, i, 1.0)
+    return 0
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_drafts_of_several_functions(made, monkeypatch, tmp_path, is_first):
+    """They stand in one module, and each is replaced. What the folder has is not made again."""
+    names = []
+    monkeypatch.setattr(cache, "on_compile", [names.append])
+    cache.make_together([tens, power] if is_first else [power, tens])
+    assert sorted(names) == ["power", "tens"]
+    two = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 3)(cache.address_of("tens", tens, ("int64", "int64")))
+    for _ in range(2):
+        assert made()(3, 4) == 81
+        assert two(2, 3) == 10**8
+        drafts.finish()
+    assert len(list(tmp_path.glob("*.o"))) == 2
+    monkeypatch.setattr(cache, "_addresses", {})
+    cache.make_together([power, tens])
+    assert len(names) == 2
+    assert made()(3, 4) == 81
+
+
+def test_functions_without_drafts_are_made_alone(made):
+    cache.make_together([power, elements])
+    assert not cache._addresses
+    assert made()(3, 4) == 81
+
+
+def test_what_replaces_a_draft_is_as_if_the_function_had_been_alone():
+    """Its text has the same names in the same order, whichever functions were emitted before."""
+    functions = [calling.run, record, walking.visit_all, leaves.as_leaf, find]
+    machine = jit.target_machine(0)
+    together = frontend.lower_together(functions, machine)
+    for name, own in zip(together.wanted, functions, strict=True):
+        alone, _ = frontend.lower(own, ("int64",) * own.__code__.co_argcount, {}, jit.SYMBOL, machine)
+        texts = [text[text.index("define ") :] for text in (together.alone(name, jit.SYMBOL), alone)]
+        assert len({re.sub(r"!\d+", "!", text) for text in texts}) == 1  # metadata stand once, and have other numbers
+
+
+def test_the_first_program_compiles_its_functions_together(tmp_path):
+    """Another function of words, made alone, takes 10 ms."""
+    program = """
+import numpy as np
+import tapegrad as tg
+from tapegrad.compiler import cache, jit
+alone, draft = [], jit.draft_function
+jit.draft_function = lambda function, *args: alone.append(function.__name__) or draft(function, *args)
+tg.compile(tg.func.value_and_grad(lambda x: ((x[1:] - x[:-1] ** 2) ** 2 * tg.exp(x[1:])).sum()))(np.ones(10))
+assert cache.stats.compiled > 20
+print(*alone)
+"""
+    environment = os.environ | {"TAPEGRAD_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout == "\n"
 
 
 def test_a_process_ends_when_the_cache_has_better_code(tmp_path):
@@ -97,4 +170,4 @@ define i64 @"own"() {
 }
 """
     with pytest.raises(jit.JitError, match="no_such_function"):
-        drafts.draft_of(text, "own", 0, jit.target_machine(0))
+        drafts.draft_of(text, {"own": 0}, [bytes], jit.target_machine(0))

@@ -161,8 +161,8 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False, unrolls
     apart = {symbol, *(_apart(ir) if is_long else ())}
     # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
     ir = marked(ir, lambda name: "" if name in apart or name.startswith(VECTORISABLE) else "alwaysinline")
-    module = parsed(ir, symbol, machine)
-    hide(module.global_variables, symbol)
+    module = parsed(ir, machine)
+    hide((*module.functions, *module.global_variables), symbol)
     options = llvm.create_pipeline_tuning_options(speed_level=3 if lines < _MANY else 2)
     # Without vectors of straight lines, softmax in single precision takes 1.2 times as long.
     options.loop_vectorization, options.slp_vectorization = True, not has_tiles
@@ -185,8 +185,8 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False, unrolls
     return checked(emitted(module, machine), symbol)
 
 
-def parsed(ir: str, symbol: str, machine: Any) -> Any:
-    """Return LLVM's module of a text; all of its functions but one are internal.
+def parsed(ir: str, machine: Any) -> Any:
+    """Return LLVM's module of a text.
 
     The context is its own: what threads do with modules of different contexts is nothing to one another.
     """
@@ -195,7 +195,6 @@ def parsed(ir: str, symbol: str, machine: Any) -> Any:
     module = llvm.parse_assembly(ir, llvm.create_context())
     module.verify()  # else LLVM would end the process
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    hide(module.functions, symbol)
     return module
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from llvmlite import ir
 
-__all__ = ["Builder", "Names"]
+__all__ = ["Builder", "Names", "text_of"]
 
 _BIT, _VOID = ir.IntType(1), ir.VoidType()
 _SIGNS: Final = {">": "gt", "<": "lt", "==": "eq", "!=": "ne", ">=": "ge", "<=": "le"}
@@ -51,7 +51,7 @@ class _Line(ir.Instruction):
         return self.reference
 
     def __str__(self) -> str:
-        return (self.text + self._stringify_metadata(leading_comma=True) if self.metadata else self.text).rstrip()
+        return self.text + self._stringify_metadata(leading_comma=True) if self.metadata else self.text
 
 
 class _Jump(_Line, ir.instructions.PredictableInstr):
@@ -73,7 +73,7 @@ def _conversion(opname: str) -> Callable[..., Any]:
     def emit(self: Builder, value: Any, kind: Any, name: str = "") -> Any:
         if value.type is kind or value.type == kind:
             return value
-        return self.line(kind, f"{opname} {value.type} {value.get_reference()} to {kind} ")
+        return self.line(kind, f"{opname} {value.type} {value.get_reference()} to {kind}")
 
     return emit
 
@@ -99,7 +99,7 @@ class Builder(ir.IRBuilder):
         if isinstance(a.type, ir.VectorType):
             return super()._icmp(prefix, sign, a, b, name)
         order = _SIGNS[sign] if sign in ("==", "!=") else prefix + _SIGNS[sign]
-        return self.line(_BIT, f"icmp {order} {a.type} {a.get_reference()}, {b.get_reference()} ")
+        return self.line(_BIT, f"icmp {order} {a.type} {a.get_reference()}, {b.get_reference()}")
 
     def load(self, place: Any, name: str = "", align: int | None = None, typ: Any = None) -> Any:
         """Emit the load of a value of a type."""
@@ -126,7 +126,7 @@ class Builder(ir.IRBuilder):
         if source_etype is None or len(places) != 1:
             return super().gep(base, places, inbounds, name, source_etype)
         (place,) = places
-        address = f"{base.type} {base.get_reference()}, {place.type} {place.get_reference()} "
+        address = f"{base.type} {base.get_reference()}, {place.type} {place.get_reference()}"
         return self.line(base.type, f"getelementptr {'inbounds ' if inbounds else ''}{source_etype}, {address}")
 
     def branch(self, target: Any) -> Any:
@@ -141,3 +141,17 @@ class Builder(ir.IRBuilder):
     def _jump(self, text: str) -> Any:
         made = _Jump(self.block, _VOID, self.block.scope.register("", True), "", text)
         return self._set_terminator(made)
+
+
+def text_of(function: Any) -> str:
+    """Return LLVM's IR of a function."""
+    lines: list[str] = []
+    function.descr_prototype(lines)
+    lines.append("{\n")
+    for block in function.blocks:
+        lines.append(f"{block.name}:\n")
+        for own in block.instructions:
+            is_plain = isinstance(own, _Line) and not own.metadata
+            lines.append(f"  {own.text if is_plain else own}\n")
+    lines.append("}\n")
+    return "".join(lines)

@@ -10,21 +10,25 @@ import ctypes
 import itertools
 import os
 import sys
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 from tapegrad.compiler import drafts, files, jit
 from tapegrad.compiler.ahead import Part
-from tapegrad.compiler.drafts import BETTER, Draft
+from tapegrad.compiler.drafts import Draft
 from tapegrad.compiler.fingerprint import fingerprint, fingerprint_of_ir
 from tapegrad.compiler.library import fingerprint_of_own
 from tapegrad.compiler.object_files import packed, unpacked
 from tapegrad.runtime.locks import before_forking, hold_while_forking, module_lock
 from tapegrad.runtime.signals import undisturbed
 
-__all__ = ["Stats", "address_of", "address_of_ir", "address_of_made", "digest_of_ir", "known", "on_compile", "stats"]
+__all__ = [
+    "Stats", "address_of", "address_of_ir", "address_of_made", "digest_of_ir", "known", "make_together", "on_compile",
+    "stats",
+]  # fmt: skip
 
 
 class Stats(SimpleNamespace):
@@ -208,40 +212,84 @@ def _load(
             code = files.read(path, key) if path else None
             linked = _link(code, [symbol], imports) if code is not None else None
             if linked is None:
-                for tell in on_compile:
-                    tell(name)
-                drafts.put_off()
-                linked = _made(name, key, path, make(), symbol, imports)
+                _tell([name])
+                made = make()
+                if isinstance(made, Draft):
+                    _link_drafts(made, [(name, key, path)])
+                else:
+                    linked = _link(made, [symbol], imports)
+                    if linked is None:
+                        raise jit.JitError(_REFUSED.format(name))
+                    if path:
+                        files.write(path, key, made)
                 stats.compiled += 1
             else:
                 stats.loaded += 1
-            _addresses[key] = int(linked[symbol])
+            if linked is not None:
+                _addresses[key] = int(linked[symbol])
         return _addresses[key]
 
 
-def _made(name: str, key: str, path: str | None, made: bytes | Draft, symbol: str, imports: Mapping[str, int]) -> Any:
-    """Link a function that was made, and write it to disk; both later, if this is a draft."""
-    linked = _link(made.code, [symbol, BETTER], imports) if isinstance(made, Draft) else _link(made, [symbol], imports)
+_REFUSED: Final = "{}: LLVM cannot link the object code that it made"
+
+
+def _tell(names: Iterable[str]) -> None:
+    """Say what is about to be compiled."""
+    for name in names:
+        for tell in on_compile:
+            tell(name)
+    drafts.put_off()
+
+
+def _link_drafts(made: Draft, functions: Sequence[tuple[str, str, str | None]]) -> None:
+    """Link drafts of functions with these names, fingerprints and files; what replaces them is made later."""
+    linked = _link(made.code, list(itertools.chain(*made.symbols)))
     if linked is None:
-        raise jit.JitError(f"{name}: LLVM cannot link the object code that it made")
-    if isinstance(made, Draft):
-        drafts.behind(partial(_replace, linked[BETTER], key, path, made.better, symbol, imports))
-    elif path:
-        files.write(path, key, made)
-    return linked
+        raise jit.JitError(_REFUSED.format(", ".join(name for name, *_ in functions)))
+    for (_, key, path), (symbol, word), better in zip(functions, made.symbols, made.better, strict=True):
+        _addresses[key] = int(linked[symbol])
+        drafts.behind(partial(_replace, int(linked[word]), key, path, better))
 
 
-def _replace(
-    jump: int, key: str, path: str | None, make: Callable[[], bytes], symbol: str, imports: Mapping[str, int]
-) -> None:
+def make_together(functions: Sequence[types.FunctionType]) -> None:
+    """Make drafts of functions of words, which stand in modules of this library, as one module.
+
+    Nothing is made of those that this process or the folder has, nor if the folder has the first one.
+    """
+    missing = {}
+    for function in functions:
+        key = fingerprint_of_own(function, ("int64",) * function.__code__.co_argcount)
+        path = files.path_of_kernel(key)
+        if key not in _addresses and not (path and os.path.exists(path)):
+            missing[key] = function, path
+        elif not missing:
+            return
+    undisturbed(lambda: _make_together(missing))
+
+
+def _make_together(missing: Mapping[str, tuple[types.FunctionType, str | None]]) -> None:
+    with _lock, _llvm:
+        left = {key: own for key, own in missing.items() if key not in _addresses}  # another thread was faster
+        if not left:
+            return
+        _tell(function.__name__ for function, _ in left.values())
+        try:
+            made = jit.draft_together([function for function, _ in left.values()])
+        except jit.JitError:  # raised again for one of them, when it is asked for
+            return
+        _link_drafts(made, [(function.__name__, key, path) for key, (function, path) in left.items()])
+        stats.compiled += len(left)
+
+
+def _replace(jump: int, key: str, path: str | None, make: Callable[[], bytes]) -> None:
     """Make the code that replaces a draft, write it to disk, and let calls of the draft jump to it."""
     code = make()
     if path:
         files.write(path, key, code)
     with _llvm:
-        linked = _link(code, [symbol], imports)
+        linked = _link(code)
     if linked is not None:
-        ctypes.c_int64.from_address(jump).value = int(linked[symbol])
+        ctypes.c_int64.from_address(jump).value = int(linked[jit.SYMBOL])
 
 
 def known() -> frozenset[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Final
 
@@ -17,30 +17,37 @@ from tapegrad.runtime.locks import in_child, module_lock
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.signals import start
 
-__all__ = ["BETTER", "Draft", "behind", "draft_of", "finish", "put_off", "turn"]
-
-BETTER: Final = "tapegrad_better"  # the word that has the address to which calls of a draft jump
-_OWN: Final = "tapegrad_draft"
+__all__ = ["Draft", "behind", "draft_of", "finish", "put_off", "turn"]
 
 
 class Draft(NamedTuple):
-    """Object code of a draft, and what makes the object code that replaces it."""
+    """Object code of drafts of some functions.
+
+    Attributes
+    ----------
+    code : bytes
+    symbols : list of tuple of str
+        For each function its symbol, and that of the word which has the address to which its calls jump.
+    better : list of callable
+        For each function, what makes the object code that replaces the draft.
+    """
 
     code: bytes
-    better: Callable[[], bytes]
+    symbols: list[tuple[str, str]]
+    better: list[Callable[[], bytes]]
 
 
-def draft_of(ir: str, symbol: str, count: int, machine: Any) -> bytes:
-    """Return the object code of a draft.
+def draft_of(ir: str, counts: Mapping[str, int], better: list[Callable[[], bytes]], machine: Any) -> Draft:
+    """Return drafts.
 
     Parameters
     ----------
     ir : str
         LLVM's IR.
-    symbol : str
-        The function in it that is wanted.
-    count : int
-        The number of its arguments, which are words.
+    counts : mapping of int
+        For each function in it that is wanted, by name, the number of its arguments, which are words.
+    better : list of callable
+        For each, what makes the object code that replaces the draft.
     machine : llvmlite.binding.TargetMachine
         Whose code generator makes little effort.
 
@@ -49,17 +56,19 @@ def draft_of(ir: str, symbol: str, count: int, machine: Any) -> bytes:
     tapegrad.compiler.assembly.JitError
         If it needs what no library here defines.
     """
-    words = ", ".join(["i64"] * count)
-    jump = f"""
-        @{BETTER} = global ptr @{_OWN}
-        define i64 @{symbol}({words}) {{
-            %better = load atomic ptr, ptr @{BETTER} monotonic, align 8
-            %result = musttail call i64 %better({", ".join(f"i64 %{at}" for at in range(count))})
-            ret i64 %result
-        }}
-    """
-    module = parsed(ir.replace(f'@"{symbol}"', f'@"{_OWN}"') + jump, symbol, machine)
-    return checked(emitted(module, machine), symbol)
+    symbols = [(f"tapegrad_draft_{number}", f"tapegrad_better_{number}") for number in range(len(counts))]
+    for (name, count), (symbol, word) in zip(counts.items(), symbols, strict=True):
+        words = ", ".join(["i64"] * count)
+        ir += f"""
+            @{word} = global ptr @"{name}"
+            define i64 @{symbol}({words}) {{
+                %better = load atomic ptr, ptr @{word} monotonic, align 8
+                %result = musttail call i64 %better({", ".join(f"i64 %{at}" for at in range(count))})
+                ret i64 %result
+            }}
+        """
+    code = checked(emitted(parsed(ir, machine), machine), ", ".join(counts))
+    return Draft(code, symbols, better)
 
 
 # --- work that waits --------------------------------------------------------------------------------------------------

@@ -227,7 +227,7 @@ _OF_COMPILER = frozenset({
 _COMPILER = (
     "jit.py", "by_numba.py", "assembly.py", "frontend.py", "trees.py", "translation.py", "expressions.py",
     "mathematics.py", "values.py", "arithmetic.py", "variables.py", "builder.py", "intrinsics.py",
-    "elements.py", "cpu.py",
+    "elements.py", "cpu.py", "together.py",
     os.path.join("..", "runtime", "structs.py"),
     *(os.path.join("..", "vmath", f"{name}.py") for name in (
         "lanes", "functions", "pairs", "formats", "exponential", "logarithm", "trigonometric", "far",

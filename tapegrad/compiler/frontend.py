@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import builtins
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tapegrad.compiler import values
-from tapegrad.compiler.builder import Names
+from tapegrad.compiler.builder import Names, text_of
 from tapegrad.compiler.expressions import Inner
 from tapegrad.compiler.fingerprint import references
+from tapegrad.compiler.together import Together
 from tapegrad.compiler.translation import Function
 from tapegrad.compiler.trees import assigned, tree_of
 from tapegrad.compiler.values import NotCompilableError, Value, known
@@ -25,7 +26,7 @@ from tapegrad.compiler.variables import KindsChangedError
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.structs import Struct, struct_hints
 
-__all__ = ["NotCompilableError", "lower", "uses_structs"]
+__all__ = ["NotCompilableError", "lower", "lower_together", "uses_structs"]
 
 
 def lower(
@@ -48,11 +49,17 @@ def lower(
     NotCompilableError
     """
     module = Module(bind, machine)
-    made, kind = module.define(function, signature, symbol)
-    if not values.is_word(kind):
-        raise NotCompilableError(f"{function.__name__} returns {kind}")
-    made.linkage = ""
-    return str(module.ir), not module.has_elements
+    name = module.wanted(function, signature)
+    return module.parts([name]).alone(name, symbol), not module.has_elements
+
+
+def lower_together(functions: Sequence[types.FunctionType], machine: Any) -> Together:
+    """Return LLVM's unoptimised IR of C functions of words that return one, in one module."""
+    module = Module({}, machine)
+    names = [module.wanted(own, ("int64",) * own.__code__.co_argcount) for own in functions]
+    if module.has_elements:
+        raise NotCompilableError("functions of elements, which LLVM vectorises, have no drafts")
+    return module.parts(names)
 
 
 def uses_structs(function: types.FunctionType, bind: Mapping[str, object], seen: set[Any] | None = None) -> bool:
@@ -89,6 +96,21 @@ class Module:
         self.open: set[Any] = set()
         self.calls_itself: set[Any] = set()
         self.made: dict[Any, tuple[Any, Any]] = {}  # LLVM's function and the kind of its result
+        self.texts: dict[str, str] = {}  # of functions, by their names
+        self.calls: dict[str, dict[str, None]] = {}  # by the names of functions, what they call
+
+    def parts(self, names: Sequence[str]) -> Together:
+        """Return LLVM's IR; these functions are wanted."""
+        functions = {name: self.texts[name] for name in self.ir.globals if name in self.texts}
+        self.ir.globals = {name: item for name, item in self.ir.globals.items() if name not in functions}
+        return Together(f"{self.ir}\n", functions, self.calls, names)
+
+    def wanted(self, function: types.FunctionType, signature: tuple[str, ...]) -> str:
+        """Return the name of a function that is called from outside; it may have been emitted already."""
+        made, kind = self.define(function, signature)
+        if not values.is_word(kind):
+            raise NotCompilableError(f"{function.__name__} returns {kind}")
+        return str(made.name)
 
     def source(self, function: types.FunctionType | Inner) -> _Source:
         """Return what is to be known of a function, found once."""
@@ -113,26 +135,29 @@ class Module:
         key = function, kinds
         if key in self.open:
             self.calls_itself.add(key)
-        made, kind = self.made.get(key) or self.define(function, kinds, "")
+        made, kind = self.made.get(key) or self.define(function, kinds)
+        self.calls.setdefault(builder.function.name, {})[made.name] = None
         result = builder.call(made, [part for own in args for part in own.parts])
         count = values.count_of(kind)
         if count == 1:
             return Value(kind, (result,))
         return Value(kind, tuple(builder.extract_value(result, place) for place in range(count)))
 
-    def define(self, function: types.FunctionType | Inner, kinds: tuple[Any, ...], name: str) -> tuple[Any, Any]:
-        """Emit a function for the kinds of its arguments."""
+    def define(self, function: types.FunctionType | Inner, kinds: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Emit a function for the kinds of its arguments, if it is not there yet."""
         from llvmlite import ir
 
         source = self.source(function)
         if len(source.parameters) != len(kinds):
             raise NotCompilableError(f"{source.name} does not take {len(kinds)} arguments")
         kinds = tuple(source.hints.get(own, kind) for own, kind in zip(source.parameters, kinds, strict=True))
-        parameters = [own for kind in kinds for own in values.types_of(kind)]
-        name = name or f"{source.name}.{len(self.made)}"
-        made = ir.Function(self.ir, ir.FunctionType(ir.IntType(64), parameters), name)
-        made.linkage, made.scope = "internal", Names(made.scope, len(parameters) + 1)  # the result has a name, too
         key = function, kinds
+        if key in self.made:
+            return self.made[key]
+        parameters = [own for kind in kinds for own in values.types_of(kind)]
+        kind_of_made = ir.FunctionType(ir.IntType(64), parameters)
+        made = ir.Function(self.ir, kind_of_made, f"{source.name}.{len(self.made)}")
+        made.linkage, made.scope = "internal", Names(made.scope, len(parameters) + 1)  # the result has a name, too
         self.open.add(key)
         self.made[key] = made, source.hints.get("return", "int64")  # what a call in the function itself takes for it
         body, result = self.emit(made, source, kinds)
@@ -152,6 +177,9 @@ class Module:
         made.ftype = ir.FunctionType(parts_of_result[0], parameters)
         made.type = made.ftype.as_pointer()
         made.return_value = ir.values.ReturnValue(made, parts_of_result[0])
+        self.texts[made.name] = text_of(made)
+        for block in made.blocks:  # else only a garbage collection would free them
+            block.instructions.clear()
         return made, kind
 
     def emit(self, made: Any, source: _Source, kinds: tuple[Any, ...]) -> tuple[Function, Value]:

@@ -25,7 +25,8 @@ A kernel is a function of integers that returns an integer. It reads and writes 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tapegrad.compiler.assembly import JitError, assemble, target_machine
@@ -33,7 +34,7 @@ from tapegrad.compiler.drafts import Draft, draft_of
 from tapegrad.runtime import garbage
 from tapegrad.runtime.locks import module_lock
 
-__all__ = ["SYMBOL", "JitError", "compile_function", "draft_function", "ir_of"]
+__all__ = ["SYMBOL", "JitError", "compile_function", "draft_function", "draft_together", "ir_of"]
 
 SYMBOL = "tapegrad_kernel"
 _LONG = 200  # lines of LLVM's IR from which on a draft comes first
@@ -93,7 +94,32 @@ def draft_function(
 
         if "walks" not in how or ir.count("\n") < _LONG or set(signature) != {"int64"}:
             return make()
-        return Draft(draft_of(ir, SYMBOL, len(signature), quick), make)
+        return draft_of(ir, {SYMBOL: len(signature)}, [make], quick)
+
+
+@garbage.kept()
+def draft_together(functions: Sequence[types.FunctionType]) -> Draft:
+    """Return drafts of functions of words, made as one module.
+
+    Raises
+    ------
+    JitError
+        If the front end does not know one of them, or finds elements of arrays in it.
+    """
+    from tapegrad.compiler import frontend
+
+    with _lock:
+        quick = target_machine(0)
+        try:
+            both = frontend.lower_together(functions, quick)
+        except frontend.NotCompilableError as error:
+            raise JitError(str(error)) from error
+
+        def make(name: str) -> bytes:
+            return assemble(both.alone(name, SYMBOL), SYMBOL, target_machine(), walks=True)
+
+        counts = {name: own.__code__.co_argcount for name, own in zip(both.wanted, functions, strict=True)}
+        return draft_of(both.text, counts, [partial(make, name) for name in both.wanted], quick)
 
 
 @garbage.paused()  # nothing that is made is kept

@@ -31,7 +31,6 @@ from tapegrad.tensor import Tensor
 
 FEW: Final = 200  # operations, which take no longer than to load what serves them
 _new: Final = object.__new__
-_finish: Final[Callable[..., Tensor]] = compiled.finish
 _PLAIN: Final = (int, float, bool, str, type(None), type(Ellipsis))
 
 
@@ -233,7 +232,7 @@ class Calls(Numbers):
             out = plan.forward(*map(raw_data, tensors))
         if id(out) in by_identity:
             out = out[...]
-        result: Any = _finish(plan, out, *tensors)
+        result: Any = compiled.finish(plan, out, *tensors)
         array = out if out.__class__ is np.ndarray else np.asarray(out)
         if known is None:
             known = self._results[plan, numbers] = len(values)

@@ -188,13 +188,13 @@ def sort_users(self: Object, args: Array[Object], nargs: int) -> int:
     return Object(new_integer(total))
 
 
-_FUNCTIONS: Final = (measure_entries, read_entries, mark_alive, mark_reached, find_kinds, sort_users)
-_lazy: Final = Lazy[int](**{own.__name__: functools.partial(load, own, None) for own in _FUNCTIONS})
+FUNCTIONS: Final = (measure_entries, read_entries, mark_alive, mark_reached, find_kinds, sort_users)
+_lazy: Final = Lazy[int](**{own.__name__: functools.partial(load, own, None) for own in FUNCTIONS})
 
 
 def load_all() -> None:
     """Load the compiled functions, or compile them."""
-    for function in _FUNCTIONS:
+    for function in FUNCTIONS:
         load(function, None)
 
 

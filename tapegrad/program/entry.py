@@ -9,16 +9,22 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward.direct import run_loop
+from tapegrad.forward.results import make_forward
 from tapegrad.program import columns, traced_calls, walking
 from tapegrad.program.calling import run
 from tapegrad.program.sharing import run_blocks, run_stages
 from tapegrad.program.standing import stand
 from tapegrad.program.templates import Input, Output
 from tapegrad.program.variants import Dispatch, Variant
-from tapegrad.recording.native import load
+from tapegrad.recording import leaves
+from tapegrad.recording.native import load, make_together
 from tapegrad.recording.objects import with_runtime
+from tapegrad.recording.record import record
+from tapegrad.recording.rule_calls import call
 from tapegrad.runtime.objects import numpy_function
 from tapegrad.runtime.signals import undisturbed
+from tapegrad.sweep.find import find
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
@@ -56,6 +62,13 @@ def load_tracing() -> None:
     undisturbed(_load_tracing)
 
 
+@functools.cache
+def _make_first() -> None:
+    """Compile what the first program needs, if it is not known: in this order."""
+    others = record, leaves.tensor_over, leaves.as_leaf, find, call, make_forward, run_loop, stand
+    make_together([run, *columns.FUNCTIONS, *walking.FUNCTIONS, *others])
+
+
 def make_entry(
     fallback: Callable[..., Any], variants: Sequence[Variant] = (), name: str = "run", doc: str = ""
 ) -> tuple[Callable[..., Any], Dispatch]:
@@ -83,6 +96,7 @@ def make_entry(
     >>> function(np.zeros(3))
     'Python was called'
     """
+    _make_first()
     dispatch = Dispatch(fallback, _fields())
     dispatch.variants = tuple(variants)
     return load(run, dispatch, name, doc), dispatch

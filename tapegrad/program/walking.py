@@ -250,11 +250,11 @@ def find_same(self: Object, args: Array[Object], nargs: int) -> int:
     return Object(new_integer(position))
 
 
-_FUNCTIONS: Final = (insert_keys, insert_entries, share_entry, make_entries, visit_all, find_same)
-lazy: Final = Lazy[int](**{own.__name__: functools.partial(load, own, None) for own in _FUNCTIONS})
+FUNCTIONS: Final = (insert_keys, insert_entries, share_entry, make_entries, visit_all, find_same)
+lazy: Final = Lazy[int](**{own.__name__: functools.partial(load, own, None) for own in FUNCTIONS})
 
 
 def load_all() -> None:
     """Load the compiled functions, or compile them."""
-    for function in _FUNCTIONS:
+    for function in FUNCTIONS:
         load(function, None)

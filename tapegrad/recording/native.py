@@ -12,10 +12,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from tapegrad.compiler.cache import address_of
+from tapegrad.compiler import cache
 from tapegrad.compiler.interpreter import Interpreted
 from tapegrad.compiler.intrinsics import external, words
 from tapegrad.runtime.memory import INTERPRETS
@@ -128,7 +128,7 @@ def keep_forever(thing: object) -> None:
 
 @functools.cache  # one function has many names: each operation's call is the same machine code
 def _address(function: Callable[..., int]) -> int:
-    return address_of(function.__name__, function, ("int64",) * function.__code__.co_argcount)
+    return cache.address_of(function.__name__, function, ("int64",) * function.__code__.co_argcount)
 
 
 @functools.cache
@@ -156,6 +156,12 @@ def load(function: Callable[..., int], owner: Any, name: str = "", doc: str = ""
 def definition(function: Callable[..., int]) -> int:
     """Return the address of what says how a compiled function is called, for `new_function`."""
     return _method(function, "", "")
+
+
+def make_together(functions: Sequence[Any]) -> None:
+    """Compile functions that are loaded soon, if the folder of machine code does not have them: quicker than each."""
+    if not INTERPRETS:
+        cache.make_together(functions)
 
 
 class Lazy(Generic[R]):
