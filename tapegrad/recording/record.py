@@ -141,7 +141,7 @@ def record(self: NDArray, args: Array[Object], nargs: int, names: Tuple) -> int:
             status = TO_PYTHON
     call = Call(stack(CALL_BYTES))
     if status > 0:
-        status = read_operands(runtime, op, call, args, status == RECORDS_NOT)
+        status = read_operands(runtime, op, call, args, 1 if status == RECORDS_NOT else 0)
     if status == RAISED:
         return 0
     bucket = Bucket(0)
