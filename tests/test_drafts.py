@@ -7,14 +7,17 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tapegrad.compiler import cache, drafts, frontend, jit
 from tapegrad.compiler.elements import as_pointer, store
 from tapegrad.program import calling, walking
+from tapegrad.program.trace import trace
 from tapegrad.recording import leaves
 from tapegrad.recording.record import record
 from tapegrad.runtime import platform
@@ -58,6 +61,34 @@ def test_calls_of_a_draft_jump_to_the_better_code(made, monkeypatch):
     assert function(3, 4) == 81
     drafts.finish()
     assert function(3, 4) == -1
+
+
+def test_drafts_wait_for_a_program_that_is_made(made, monkeypatch, tmp_path):
+    monkeypatch.setattr(drafts, "_QUIET", 0.02)
+
+    def function(x):
+        made()
+        drafts.put_off()  # as something is compiled
+        time.sleep(0.3)
+        assert not list(tmp_path.glob("*.o"))
+        return [x * 2]
+
+    trace(function, [np.ones(3)])
+    worker = drafts._State.worker
+    if worker is not None:
+        worker.join(60.0)
+    assert list(tmp_path.glob("*.o"))
+    assert made()(3, 4) == 81
+
+
+def test_drafts_do_not_wait_for_a_fork_in_a_program(made):
+    """Which would wait for them."""
+    with drafts.held():
+        function = made()
+        start = time.monotonic()
+        drafts.finish()
+    assert time.monotonic() - start < drafts._LONGEST / 2
+    assert function(3, 4) == 81
 
 
 def tens(base, exponent):

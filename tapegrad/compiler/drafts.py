@@ -6,9 +6,10 @@ optimised, and half as fast. A thread makes what the cache keeps, and then calls
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from time import monotonic
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from tapegrad.runtime.locks import in_child, module_lock
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.signals import start
 
-__all__ = ["Draft", "behind", "draft_of", "finish", "put_off", "turn"]
+__all__ = ["Draft", "behind", "draft_of", "finish", "held", "put_off", "turn"]
 
 
 class Draft(NamedTuple):
@@ -75,6 +76,8 @@ def draft_of(ir: str, counts: Mapping[str, int], better: list[Callable[[], bytes
 
 #: Seconds in which nothing was compiled, after which the thread begins: it would slow down who compiles.
 _QUIET: Final = 0.2
+#: Seconds for which a trace, or the machine code of a program, holds it up.
+_LONGEST: Final = 10.0
 _waiting: Final[deque[Callable[[], object]]] = deque()
 _lock = module_lock()
 #: Held while LLVM makes what replaces a draft.
@@ -82,7 +85,7 @@ turn: Final = module_lock()
 
 
 class _State:
-    """Who works, when something was compiled, and whether somebody waits for the work."""
+    """Who works, when something is or was compiled, and whether somebody waits for the work."""
 
     worker: threading.Thread | None = None
     last = 0.0
@@ -101,9 +104,19 @@ def behind(work: Callable[[], object]) -> None:
                 _waiting.clear()
 
 
-def put_off() -> None:
-    """Let the thread begin later: something else is compiled now."""
-    _State.last = monotonic()
+def put_off(seconds: float = 0.0) -> None:
+    """Let the thread begin later: something else is compiled now, or will be for some time."""
+    _State.last = max(_State.last, monotonic() + seconds)
+
+
+@contextlib.contextmanager
+def held() -> Generator[None]:
+    """Let the thread wait in a ``with`` block, or a function: it would take the GIL, and LLVM's lock."""
+    put_off(_LONGEST)
+    try:
+        yield
+    finally:
+        _State.last = monotonic()
 
 
 def _work() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tapegrad.compiler import ahead
+from tapegrad.compiler import ahead, drafts
 from tapegrad.compiler.jit import JitError
 from tapegrad.modes import is_grad_enabled
 from tapegrad.program.entry import Input, Variant, make_entry
@@ -75,6 +75,7 @@ class Runner:
         `tapegrad.program.derivative`.
     """
 
+    @drafts.held()
     @garbage.kept()
     def __init__(self, program: Program, otherwise: Callable[..., Sequence[Any]] | None = None) -> None:
         self.program, self.checked = program, with_refusals(program)

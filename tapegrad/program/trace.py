@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes, pass_modes
+from tapegrad.compiler import drafts
 from tapegrad.errors import on_failure
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
@@ -283,6 +284,7 @@ def _row_by_row(layout: Layout) -> Layout:
     return contiguous_layout(layout.shape, layout.dtype)
 
 
+@drafts.held()
 @garbage.kept()
 def trace(
     function: Callable[..., Any],
