@@ -6,6 +6,7 @@ each before its coefficients are rounded. E. Remez, C. R. Acad. Sci. 199 (1934);
 
 from __future__ import annotations
 
+import itertools
 import struct
 import sys
 from collections.abc import Callable
@@ -199,7 +200,32 @@ PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
 }
 
 
+def erf_rows() -> tuple[list[tuple[float, ...]], Any]:
+    """Return the table of `tapegrad.vmath.error_table`, and the largest relative error of erf by it.
+
+    A row is for |x| where ``x (4 - 0.236 x)`` has one nearest integer. It has a centre c at which erf is a float64
+    but for 2**-60, erf(c), and the coefficients of (erf(c + t) - erf(c)) / t. The first centre is 0; with it the
+    coefficients are those of erf(t) / t - 1.
+    """
+    ends = [(4 - mp.sqrt(16 - mpf("0.944") * (k + mpf("0.5")))) / mpf("0.472") for k in range(15)] + [mpf("5.95")]
+    found, worst = remez(ERF, erf_weight, mpf(0), ends[0] ** 2, 5)
+    rows = [(0.0, 0.0, *[float(c) for k in found for c in (k, 0)][:11])]
+    for low, high in itertools.pairwise(ends):
+        places = [(low + high) / 2 + (high - low) * k / 50000 for k in range(-200, 200)]
+        centre = min((mpf(float(own)) for own in places), key=lambda c: abs(mp.erf(c) / mpf(float(mp.erf(c))) - 1))
+        radius = max(high - centre, centre - low) * EDGE
+        slope = precisely(lambda t, c=centre: (mp.erf(c + t) - mp.erf(c)) / t)
+        found, error = remez(slope, lambda t, c=centre: (abs(t) + SMALL) / mp.erf(c + t), -radius, radius, 10)
+        rows.append((float(centre), float(mp.erf(centre)), *map(float, found)))
+        worst = max(worst, error)
+    return rows, worst
+
+
 def main(names: list[str]) -> None:
+    if names == ["ERF_ROWS"]:
+        rows, worst = erf_rows()
+        print(f"2**{float(mp.log(worst, 2)):.1f}", *rows, sep="\n")
+        return
     for name in names or PROBLEMS:
         f, weight, a, b, degree, form = PROBLEMS[name]
         found, worst = remez(f, weight, a, b, degree)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tapegrad.runtime.named_tuples import NamedTuple
-from tapegrad.vmath import lanes
+from tapegrad.vmath import avx512
 from tapegrad.vmath.lanes import Lanes, absolute, bits, fma, number, where
 
 
@@ -50,8 +50,8 @@ def times_power_of_two(x: Lanes, n: Lanes, form: Format) -> Lanes:
 
     n is the bits of a number that `Format.magic` was added to.
     """
-    if lanes.can_scale(x):
-        return lanes.scaled(x, number(n) - form.magic)
+    if avx512.can_scale(x):
+        return avx512.scaled(x, number(n) - form.magic)
     half = n >> 1
     return x * power_of_two(half, form) * power_of_two(n - half, form)
 

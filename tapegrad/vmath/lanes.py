@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapegrad.compiler import cpu
-from tapegrad.runtime.platform import has
-
 __all__ = [
-    "Lanes", "absolute", "bits", "can_scale", "copysign", "fma", "narrow", "number", "polynomial", "repeated",
-    "rint", "root", "scaled", "trunc", "where", "wide",
+    "Lanes", "absolute", "bits", "copysign", "fma", "narrow", "number", "polynomial", "repeated",
+    "rint", "root", "trunc", "where", "wide",
 ]  # fmt: skip
-
-_IS_X86 = has("x86")
 
 
 class Lanes:
@@ -155,42 +150,6 @@ def fma(x: Lanes, y: Any, z: Any) -> Lanes:
     return _call("fma", x, y, z)
 
 
-def scaled(x: Lanes, n: Lanes) -> Lanes:
-    """Return ``x * 2**n`` for numbers n without a fraction, rounded once, by one instruction: see `can_scale`."""
-    from llvmlite import ir
-
-    # LLVM's own ldexp takes integers, which the instruction does not.
-    builder, (size, kind) = x.builder, (32, "s") if x.single else (64, "d")
-    count, lane = x.width or 128 // size, ir.IntType(32)
-    if count * size > 512:  # float64 numbers made of a register of float32
-        halves = [ir.Constant(ir.VectorType(lane, count // 2), [*range(first, first + count // 2)])
-                  for first in (0, count // 2)]  # fmt: skip
-        one, two = (
-            scaled(*(Lanes(builder, builder.shuffle_vector(own.value, own.value, half)) for own in (x, n))).value
-            for half in halves
-        )
-        whole = ir.Constant(ir.VectorType(lane, count), [*range(count)])
-        return Lanes(builder, builder.shuffle_vector(one, two, whole))
-    vector, mask = ir.VectorType(x.element, count), ir.IntType(max(count, 8))
-    values = [x.value, n.value]
-    if not x.width:
-        values = [builder.insert_element(ir.Constant(vector, ir.Undefined), value, lane(0)) for value in values]
-    values += [ir.Constant(vector, None), ir.Constant(mask, -1)]
-    if count * size == 512 or not x.width:
-        values.append(lane(4))  # rounding as it is set
-    name = f"llvm.x86.avx512.mask.scalef.{f'p{kind}.{count * size}' if x.width else f's{kind}'}"
-    known = builder.module.globals.get(name)
-    if known is None:
-        known = ir.Function(builder.module, ir.FunctionType(vector, [value.type for value in values]), name)
-    result = builder.call(known, values)
-    return Lanes(builder, result if x.width else builder.extract_element(result, lane(0)))
-
-
-def can_scale(x: Lanes) -> bool:
-    """Return whether the CPU has AVX-512, and a number or vector is of a size that `scaled` takes."""
-    return x.width * (32 if x.single else 64) != 64 and _IS_X86 and bool(cpu.features().get("avx512f"))
-
-
 def absolute(x: Lanes) -> Lanes:
     """Return the number without its sign."""
     return _call("fabs", x)
@@ -298,7 +257,7 @@ def narrow(x: Lanes) -> Lanes:
     return _retyped(x, ir.FloatType(), "fptrunc")
 
 
-def polynomial(x: Lanes, coefficients: Sequence[float]) -> Any:
+def polynomial(x: Lanes, coefficients: Sequence[Any]) -> Any:
     """Return ``c[0] + c[1] x + ...`` by Horner's rule."""
     result: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
