@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import re
 import timeit
@@ -73,6 +74,8 @@ REFERENCES: dict[str, Callable[[Any], Any]] = {
     "sinh": mp.sinh, "cosh": mp.cosh, "tanh": mp.tanh, "erf": mp.erf, "sigmoid": _sigmoid, "softplus": _softplus,
     "sqrt": mp.sqrt, "erfc": _erfc, "erfinv": mp.erfinv, "erfcx": _erfcx,
     "log_ndtr": _log_ndtr, "i0": _bessel(0, False), "i0e": _bessel(0, True),
+    "atan": mp.atan, "asin": mp.asin, "acos": mp.acos, "asinh": mp.asinh, "acosh": mp.acosh, "atanh": mp.atanh,
+    "log2": lambda x: mp.log(x, 2), "log10": mp.log10, "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
     "i1": _bessel(1, False), "i1e": _bessel(1, True), "bessel_i2": _bessel(2, False), "bessel_i2e": _bessel(2, True),
 }  # fmt: skip
 NAN, INF = math.nan, math.inf
@@ -82,6 +85,15 @@ SPECIAL: dict[str, tuple[list[float], dict[float, float]]] = {
     "exp2": ([1, INF, 0, NAN, 1], {1e4: INF, -1e4: 0.0, 3.0: 8.0, -126.0: 2.0**-126, 127.0: 2.0**127, 1e300: INF}),
     "expm1": ([0.0, INF, -1, NAN, -0.0], {1e4: INF, -1e4: -1.0, 1e-300: 1e-300, -5e-324: -5e-324}),
     "log": ([-INF, INF, NAN, NAN, -INF], {1.0: 0.0, -1.0: NAN, -1e-40: NAN}),
+    "log2": ([-INF, INF, NAN, NAN, -INF], {1.0: 0.0, 8.0: 3.0, 2.0**-126: -126.0, 2.0**127: 127.0, -1.0: NAN}),
+    "log10": ([-INF, INF, NAN, NAN, -INF], {1.0: 0.0, 1000.0: 3.0, 1e7: 7.0, 1e10: 10.0, -1.0: NAN}),
+    "atan": ([0.0, math.pi / 2, -math.pi / 2, NAN, -0.0], {5e-324: 5e-324, 1.0: math.pi / 4, -1e300: -math.pi / 2}),
+    "asin": ([0.0, NAN, NAN, NAN, -0.0], {5e-324: 5e-324, 1.0: math.pi / 2, -1.0: -math.pi / 2, 1.5: NAN}),
+    "acos": ([math.pi / 2, NAN, NAN, NAN, math.pi / 2], {1.0: 0.0, -1.0: math.pi, 1.5: NAN, -1e300: NAN}),
+    "asinh": ([0.0, INF, -INF, NAN, -0.0], {5e-324: 5e-324, -5e-324: -5e-324}),
+    "acosh": ([NAN, INF, NAN, NAN, NAN], {1.0: 0.0, 0.5: NAN, -3.0: NAN, -1e30: NAN, -1e300: NAN}),
+    "atanh": ([0.0, NAN, NAN, NAN, -0.0], {5e-324: 5e-324, 1.0: INF, -1.0: -INF, 1.5: NAN, -1e300: NAN}),
+    "cbrt": ([0.0, INF, -INF, NAN, -0.0], {8.0: 2.0, -27.0: -3.0, 1e-300: 1e-100}),
     "log1p": ([0.0, INF, NAN, NAN, -0.0], {-1.0: -INF, -1.5: NAN, 5e-324: 5e-324}),
     "sin": ([0.0, NAN, NAN, NAN, -0.0], {5e-324: 5e-324, -1e-300: -1e-300}),
     "cos": ([1, NAN, NAN, NAN, 1], {5e-324: 1.0}),
@@ -109,7 +121,7 @@ in_both = pytest.mark.parametrize("dtype", DTYPES)
 
 
 def rule_of(name: str) -> Callable[..., Any]:
-    two = name == "pow"
+    two = name in ("pow", "atan2", "hypot")
     return evaluated(f"lambda x, y: xp.{name}(x, y)" if two else f"lambda x: xp.{name}(x)", {"xp": vmath})
 
 
@@ -189,9 +201,11 @@ def points(name: str, dtype: str) -> np.ndarray:
     with np.errstate(all="ignore"):
         x = np.concatenate([own.astype(dtype) for own in found])
     x = x[np.isfinite(x) & (x != 0)]
-    if name in ("log", "sqrt"):
-        return np.abs(x)
-    if name == "erfinv":
+    if name in ("log", "log2", "log10", "sqrt", "acosh"):
+        x = np.abs(x)
+    if name == "acosh":
+        return np.concatenate([x[x >= 1], (1 + np.geomspace(info.eps, 1, 700)).astype(dtype)])
+    if name in ("erfinv", "asin", "acos", "atanh"):
         return x[np.abs(x) < 1]
     return x[x > -1] if name == "log1p" else x
 
@@ -230,12 +244,13 @@ def check(name: str, dtype: str, bound: float = BOUND) -> None:
 # The largest errors that were found, in float64 and float32, and a little more: steps that are lost may cost less than
 # what BOUND leaves.
 LARGEST = {
-    "exp": (1.0, 1.0), "exp2": (1.0, 1.0),
-    "expm1": (1.25, 1.1), "log": (0.8, 0.8), "log1p": (0.8, 0.85), "sin": (1.5, 1.5),
-    "cos": (1.6, 1.6), "tan": (0.6, 1.55), "sinh": (1.3, 1.35), "cosh": (1.3, 1.35), "tanh": (1.75, 1.65),
-    "erf": (1.15, 0.87), "sigmoid": (1.15, 1.5), "softplus": (1.2, 1.4), "sqrt": (0.5, 0.5),
-    "erfc": (1.8, 0.51), "erfinv": (2.0, 0.51), "erfcx": (1.7, 0.51), "log_ndtr": (2.4, 0.51), "i0": (2.0, 0.51),
-    "i0e": (2.7, 0.51), "i1": (2.1, 0.51), "i1e": (2.5, 0.51), "bessel_i2": (2.0, 0.51), "bessel_i2e": (2.7, 0.51),
+    "exp": (1.0, 1.0), "exp2": (1.0, 1.0), "expm1": (1.25, 1.1), "log": (0.8, 0.8), "log1p": (0.8, 0.85),
+    "sin": (1.5, 1.5), "cos": (1.6, 1.6), "tan": (0.6, 1.55), "sinh": (1.3, 1.35), "cosh": (1.3, 1.35),
+    "tanh": (1.75, 1.65), "erf": (1.15, 0.87), "sigmoid": (1.15, 1.5), "softplus": (1.2, 1.4), "sqrt": (0.5, 0.5),
+    "atan": (1.05, 0.51), "asin": (1.05, 0.51), "acos": (1.1, 0.51), "asinh": (1.65, 0.51), "acosh": (1.05, 0.51),
+    "atanh": (0.8, 0.51), "log2": (0.8, 0.51), "log10": (0.8, 0.51), "cbrt": (0.51, 0.51), "erfc": (1.8, 0.51),
+    "erfinv": (2.0, 0.51), "erfcx": (1.7, 0.51), "log_ndtr": (2.4, 0.51), "i0": (2.0, 0.51), "i0e": (2.7, 0.51),
+    "i1": (2.1, 0.51), "i1e": (2.5, 0.51), "bessel_i2": (2.0, 0.51), "bessel_i2e": (2.7, 0.51),
 }  # fmt: skip
 
 
@@ -264,6 +279,42 @@ def test_pow_precision(dtype: str) -> None:
         errors = ulps(compute("pow", x, y), exact)
     worst = int(np.argmax(errors))
     assert errors[worst] <= BOUND, f"{x[worst]!r} ** {y[worst]!r}: {errors[worst]} ulp"
+
+
+@pytest.mark.parametrize("name", ["atan2", "hypot"])
+@in_both
+def test_precision_of_planes(name: str, dtype: str) -> None:
+    """Of points of all sizes, and of those of which one coordinate is nothing beside the other."""
+    rng = np.random.default_rng(6)
+    info = np.finfo(dtype)
+    n = 2500
+    sizes = np.exp2(np.concatenate([rng.uniform(info.minexp - info.nmant, info.maxexp, n), np.zeros(n)]))
+    with np.errstate(all="ignore"):
+        y = sizes * rng.uniform(-1, 1, 2 * n)
+        x = y * rng.normal(size=2 * n) * np.exp2(rng.choice([-30, -1, 0, 1, 30], 2 * n))
+        x, y = x.astype(dtype), y.astype(dtype)
+    keep = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
+    x, y = x[keep], y[keep]
+    with mp.workprec(150):
+        exact = [getattr(mp, name)(mpf(a), mpf(b)) for a, b in zip(y.tolist(), x.tolist(), strict=True)]
+        errors = ulps(compute(name, y, x), exact)
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= (1.3 if dtype == "float64" else 0.51), f"{y[worst]!r}, {x[worst]!r}: {errors[worst]} ulp"
+
+
+@pytest.mark.parametrize("name", ["atan2", "hypot"])
+@in_both
+def test_planes_special(name: str, dtype: str) -> None:
+    """As in NumPy, zeros with their signs."""
+    info = np.finfo(dtype)
+    edges = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, float(info.max), -float(info.smallest_subnormal)]
+    y, x = (np.array(own, dtype) for own in zip(*itertools.product(edges, edges), strict=True))
+    with np.errstate(all="ignore"):
+        expected = {"atan2": np.arctan2, "hypot": np.hypot}[name](y, x)
+    found = compute(name, y, x)
+    np.testing.assert_array_max_ulp(found, expected, 1)
+    known = ~np.isnan(found)
+    np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(expected[known]))
 
 
 def test_wrong_coefficient_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,6 +350,46 @@ def test_special(name: str, dtype: str) -> None:
             assert (np.isnan(found) | (np.signbit(found) == np.signbit(expected))).all()
     mixed = compute(name, np.resize(x, 50))
     np.testing.assert_array_equal(mixed, np.resize(want, 50))
+
+
+@in_both
+def test_lgamma(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    tiny, most = (-300, 299) if dtype == "float64" else (-37, 36)
+    parts = [rng.uniform(0, 3.2, 900), rng.uniform(3, 30, 300), 1 + rng.normal(size=100) / 99, -rng.uniform(0, 20, 300)]
+    parts += [2 + rng.normal(size=100) / 99, 10.0 ** rng.uniform(tiny, 1, 100), 10.0 ** rng.uniform(1, most, 200)]
+    x = np.concatenate(parts).astype(dtype)
+    with mp.workprec(200):
+        exact = [mp.log(abs(mp.gamma(mpf(v)))) if v < 100 else mp.loggamma(mpf(v)) for v in x.tolist()]
+        errors = ulps(compute("lgamma", x), exact)
+    assert errors[x > 0].max() < (3.3 if dtype == "float64" else 0.51)
+    edges = np.array([0.0, -0.0, -1, -2, INF, NAN, 1, 2, np.finfo(dtype).max], dtype)
+    expected = np.array([INF, INF, INF, INF, INF, NAN, 0, 0, INF], dtype)
+    np.testing.assert_array_equal(compute("lgamma", edges), expected)
+    np.testing.assert_array_equal(compute("lgamma", np.resize(edges, 50)), np.resize(expected, 50))
+
+
+@in_both
+def test_digamma(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    tiny, most = (-150, 300) if dtype == "float64" else (-18, 37)
+    parts = [rng.uniform(0, 3.2, 900), rng.uniform(3, 30, 300), 1.461632 + 10.0 ** rng.uniform(-9, -2, 200)]
+    parts += [10.0 ** rng.uniform(tiny, 1, 100), 10.0 ** rng.uniform(1, most, 200), -rng.uniform(0, 20, 300)]
+    x = np.concatenate(parts).astype(dtype)
+    found = compute("digamma", x)
+    with mp.workprec(200):
+        exact = [mpmath.digamma(mpf(float(value))) for value in x]
+        errors = ulps(found, exact)
+    assert errors[x > 0].max() < (4 if dtype == "float64" else 0.51)
+    # Near its roots below 0 what is left has fewer digits.
+    sizes = np.array([float(abs(value)) for value in exact])
+    assert (
+        np.abs(found.astype(float) - [float(value) for value in exact]) <= np.finfo(dtype).eps * (4 + 4 * sizes)
+    ).all()
+    edges = np.array([0.0, -0.0, -1, -2, -INF, INF, NAN, -(2.0**100)], dtype)
+    expected = np.array([-INF, INF, NAN, NAN, NAN, INF, NAN, NAN], dtype)
+    np.testing.assert_array_equal(compute("digamma", edges), expected)
+    np.testing.assert_array_equal(compute("digamma", np.resize(edges, 50)), np.resize(expected, 50))
 
 
 @in_both

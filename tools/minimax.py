@@ -170,6 +170,16 @@ def log_gamma(a: Any) -> Any:
         return +(mp.loggamma(1 + a) / (a * (a - 1)))
 
 
+ROOT_OF_DIGAMMA = mp.findroot(mp.digamma, 1.46)
+
+
+def digamma(t: Any) -> Any:
+    """Return digamma(x) / (x - its root), where x = 3/2 + t."""
+    with mp.workdps(90):
+        x = mpf(3) / 2 + t
+        return +(mp.digamma(x) / (x - ROOT_OF_DIGAMMA))
+
+
 #: name: (function, weight, interval, degree, format)
 PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "EXP": (EXP, exp_weight, -LN2, LN2, 9, "d"),
@@ -184,6 +194,9 @@ PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "SIN_SINGLE": (after(odd(mp.sin), *GIVEN), sine_weight(2), BEGIN, HALF_SINGLE, 1, "f"),
     "TAN": (odd(mp.tan), first, mpf(0), QUARTER / 4, 8, "d"),
     "TAN_SINGLE": (odd(mp.tan), first, mpf(0), QUARTER_SINGLE, 6, "f"),
+    "ATAN": (odd(mp.atan), first, mpf(0), EDGE, 19, "d"),
+    "ASIN": (odd(mp.asin), first, mpf(0), EDGE / 4, 12, "d"),
+    "CBRT": (mp.cbrt, lambda t: 1 / mp.cbrt(t), mpf("0.35"), mpf("2.84"), 7, "d"),
     "SMALL": (ERF, erf_weight, mpf(0), mpf("1.001"), 11, "d"),
     "SMALL_SINGLE": (ERF, erf_weight, mpf(0), mpf("1.001"), 6, "f"),
     "LARGE": (scaled_tail, tail_weight, mpf(0), mpf("4.95"), 20, "d"),
@@ -196,6 +209,7 @@ PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "TAILS_2": (inverse_far("3.85"), lambda t: mpf("0.3"), mpf("-0.65"), mpf("0.65"), 16, "d"),
     "TAILS_3": (inverse_far("5.26"), lambda t: mpf("0.2"), mpf("-0.76"), mpf("0.76"), 15, "d"),
     "LOG_GAMMA": (log_gamma, lambda a: 1 / log_gamma(a), mpf(0), EDGE, 20, "d"),
+    "DIGAMMA": (digamma, lambda t: 1 / digamma(t), -EDGE / 2, EDGE / 2, 21, "d"),
     "TAIL": (ARTANH, lambda t: t * t / 2 + SMALL, mpf(0), ROOT, 6, "d"),
 }
 

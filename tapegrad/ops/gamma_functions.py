@@ -26,7 +26,7 @@ _ONLY = Names(namespaces=(SPECIAL,))
 _EULER = 0.5772156649015329
 
 lgamma = unary(
-    "lgamma", SciPy("gammaln"), lambda ct, x: ct * xp.digamma(x),
+    "lgamma", Function("lgamma", SciPy("gammaln")), lambda ct, x: ct * xp.digamma(x),
     doc="Logarithm of the absolute value of the gamma function.", derivative="`digamma` (DLMF 5.2.2).", real_only=True,
     domain=(0.3, 4.0), special={1.0: -_EULER, 2.0: 1 - _EULER},
     oracle=lambda x: scipy_function("gammaln")(x), names=_TOO,
@@ -44,7 +44,7 @@ _trigamma = unary(  # `polygamma` of order 1, which has a kernel
 )  # fmt: skip
 
 digamma = unary(
-    "digamma", SciPy("psi"), lambda ct, x: ct * xp.trigamma(x),
+    "digamma", Function("digamma", SciPy("psi")), lambda ct, x: ct * xp.trigamma(x),
     doc="Digamma function :math:`\\psi`: the derivative of `lgamma`.", derivative="`polygamma` of order 1.",
     real_only=True, domain=(0.3, 4.0), special={1.0: math.pi**2 / 6}, names=_TOO,
     oracle=lambda x: scipy_function("polygamma")(0, x).astype(np.result_type(x)),

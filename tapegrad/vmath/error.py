@@ -12,8 +12,8 @@ from tapegrad.vmath.avx512 import chosen, has_avx512
 from tapegrad.vmath.error_table import ERF_ROWS
 from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_of, exp_parts
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, quotient, split, times_power_of_two
-from tapegrad.vmath.functions import function
-from tapegrad.vmath.lanes import Lanes, absolute, bits, copysign, fma, narrow, polynomial, where, wide
+from tapegrad.vmath.functions import function, in_double
+from tapegrad.vmath.lanes import Lanes, absolute, bits, copysign, fma, polynomial, where
 from tapegrad.vmath.logarithm import log_of
 
 __all__ = ["erf", "erfc", "erfcx", "log_ndtr"]
@@ -144,6 +144,6 @@ def _log_ndtr(x: Lanes) -> Lanes:
     return where(below & ~near, fma(size * -0.5, size, result), result)
 
 
-erfc = function("erfc", _erfc, lambda x: narrow(_erfc(wide(x))))
-erfcx = function("erfcx", _erfcx, lambda x: narrow(_erfcx(wide(x))))
-log_ndtr = function("log_ndtr", _log_ndtr, lambda x: narrow(_log_ndtr(wide(x))))
+erfc = in_double("erfc", _erfc)
+erfcx = in_double("erfcx", _erfcx)
+log_ndtr = in_double("log_ndtr", _log_ndtr)

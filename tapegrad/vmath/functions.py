@@ -17,10 +17,10 @@ from tapegrad.compiler.intrinsics import VECTORISABLE, Intrinsic
 from tapegrad.compiler.mathematics import FUNCTIONS
 from tapegrad.compiler.values import NotCompilableError, Value
 from tapegrad.runtime.platform import has
-from tapegrad.vmath.lanes import Lanes
+from tapegrad.vmath.lanes import Lanes, narrow, wide
 from tapegrad.vmath.pairs import Pair, Part
 
-__all__ = ["FORMULAS", "define", "function", "of_complex"]
+__all__ = ["FORMULAS", "define", "function", "in_double", "of_complex"]
 
 Formula = Callable[..., Any]
 
@@ -65,6 +65,24 @@ def function(
         return _of_complex(builder, otherwise, *args)
 
     return Intrinsic(emit)
+
+
+def in_double(name: str, double: Formula, everywhere: Formula | None = None) -> Intrinsic:
+    """Return the function of kernels that computes float32 numbers in float64, too.
+
+    `everywhere` is the formula for all lanes of a vector of which `double` returns that one is rare; see `function`.
+    """
+
+    def single(*args: Lanes) -> Any:
+        result = double(*map(wide, args))
+        return (narrow(result[0]), result[1]) if everywhere else narrow(result)
+
+    def rare(x: Lanes) -> Lanes:
+        assert everywhere is not None
+        found: Lanes = narrow(everywhere(wide(x))) if x.single else everywhere(x)
+        return found
+
+    return function(name, double, single, rare=rare if everywhere else "", whole=True)
 
 
 def of_complex(formula: Callable[[Pair], Pair]) -> Intrinsic:
@@ -170,7 +188,7 @@ def define(module: Any, symbol: str, name: str, kind: Any, width: int) -> Any:
     """Define the function of a known formula on vectors, or on one number where the width is 0, in a module."""
     double, single, rare, whole = FORMULAS[name]
     formula = double if str(kind) == "double" else single
-    return _define(module, symbol, formula, rare, whole, kind, formula.__code__.co_argcount, width)
+    return _define(module, symbol, formula, rare, whole, kind, double.__code__.co_argcount, width)
 
 
 def _define(

@@ -15,6 +15,7 @@ from tapegrad.vmath.exponential import EXP, EXPM1, exp_of, expm1_parts
 from tapegrad.vmath.formats import DOUBLE
 from tapegrad.vmath.functions import function
 from tapegrad.vmath.lanes import Lanes, absolute, copysign, fma, narrow, polynomial, repeated, root, where, wide
+from tapegrad.vmath.log_gamma import LOG_GAMMA, STIRLING
 from tapegrad.vmath.powers import LN2, log_parts
 
 __all__ = ["gamma_density", "gammainc", "gammaincc"]
@@ -23,16 +24,6 @@ MOST, LEAST = 500.0, 1e-280  # of the parameter; of both operands, so that nothi
 FAR = 1e5  # from here on the functions are 1 and 0
 MIDDLE = 1.1  # from here on the fraction converges
 SHIFT = 10
-# log(Gamma(z)) - (z - 1/2) log(z) + z - log(2 pi) / 2 is 1 / z times this in 1 / z**2: to 1e-17 from z = 10 on.
-STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
-# log(Gamma(1 + a)) / (a (a - 1)) for a up to 1, relative error 2**-56.9 (tools/minimax.py).
-LOG_GAMMA = (
-    0.5772156649015329, -0.24525136852257648, 0.15543426586337, -0.11514654252911688, 0.09223900736289364,
-    -0.07731814703868489, 0.06673144710210725, -0.058775329339270994, 0.05253837776699687, -0.047449207922929004,
-    0.04302804169145013, -0.03870620298145855, 0.033777162591335, -0.02764648888279003, 0.02035184899856688,
-    -0.012869350374105195, 0.006657923799599368, -0.0026658065435488845, 0.0007670456960148038,
-    -0.00014016901360969076, 1.2162472690936394e-05,
-)  # fmt: skip
 END = 2.0**-56  # of a term, beside the sum
 STEPS, SETTLED, ROUNDS = 8, 2.0**-49, 2000.0  # of the fraction: between two looks, what is equal, and how many at most
 

@@ -1,4 +1,4 @@
-"""log, log1p, softplus: x = 2**k m, and log m from s = f / (2 + f), f = m - 1 (Tang 1990; fdlibm's analysis)."""
+"""log, log2, log10, log1p, softplus: x = 2**k m, and log m from s = f / (2 + f), f = m - 1 (Tang 1990; fdlibm)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import math
 from tapegrad.vmath import pairs
 from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_parts
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, split, times_power_of_two
-from tapegrad.vmath.functions import function
+from tapegrad.vmath.functions import function, in_double
 from tapegrad.vmath.lanes import Lanes, absolute, fma, number, polynomial, root, where
 
-__all__ = ["log", "log1p", "softplus"]
+__all__ = ["log", "log10", "log1p", "log1p_of_finite", "log2", "log_of", "softplus"]
 
 # (2 artanh(s) - 2 s) / s**3 in s**2, for m in [sqrt(1/2), sqrt(2)]; error relative to the logarithm 2**-59.5.
 LOG = (
@@ -24,30 +24,48 @@ LOG_SINGLE = (
 )  # fmt: skip
 
 
-def log_of(k: Lanes, f: Lanes, rest: Lanes | float, form: Format) -> Lanes:
-    """Return k log 2 + log(1 + f) + rest, where the rest is small."""
-    small = fma(k, form.ln2[1], rest)
+# log_b(2) and log_b(e) for two bases b, in two parts.
+TWO = (1.0, 0.0), (1.4426950408889634, 2.0355273740931033e-17)
+TEN = (0.3010299956639812, -2.8037281277851704e-18), (0.4342944819032518, 1.098319650216765e-17)
+Base = tuple[tuple[float, float], tuple[float, float]]
+
+
+def _off(f: Lanes, rest: Lanes | float, form: Format) -> Lanes:
+    """Return log(1 + f) - f + rest."""
     if form == DOUBLE:
         s = f / (2.0 + f)
         square = s * s
-        small = fma(-s, fma(-square, polynomial(square, LOG), f), small)
-    else:
-        small = fma(f * f, fma(f, polynomial(f, LOG_SINGLE), -0.5), small)
-    return fma(k, form.ln2[0], f + small)
+        return fma(-s, fma(-square, polynomial(square, LOG), f), rest)
+    return fma(f * f, fma(f, polynomial(f, LOG_SINGLE), -0.5), rest)
 
 
-def _log(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
+def log_of(k: Lanes, f: Lanes, rest: Lanes | float, form: Format) -> Lanes:
+    """Return k log 2 + log(1 + f) + rest, where the rest is small."""
+    return fma(k, form.ln2[0], f + _off(f, fma(k, form.ln2[1], rest), form))
+
+
+def _log_to(base: Base, k: Lanes, f: Lanes) -> Lanes:
+    """Return the logarithm of 2**k (1 + f) to a base: exact where it is an integer."""
+    two, e = base
+    whole, part = k * two[0], f * e[0]
+    high = whole + part
+    low = fma(k, two[1], fma(k, two[0], -whole)) + fma(f, e[1], fma(f, e[0], -part))
+    return high + (((whole - high) + part) + fma(_off(f, 0.0, DOUBLE), e[0], low))
+
+
+def _log(x: Lanes, form: Format, base: Base | None = None) -> tuple[Lanes, Lanes]:
     k, m, _ = split(x, form)
-    return log_of(k, m - 1.0, 0.0, form), ~((x >= form.normal) & (x < math.inf))
+    result = _log_to(base, k, m - 1.0) if base else log_of(k, m - 1.0, 0.0, form)
+    return result, ~((x >= form.normal) & (x < math.inf))
 
 
-def _log_of_any(x: Lanes) -> Lanes:
+def _log_of_any(x: Lanes, base: Base | None = None) -> Lanes:
     """Return the logarithms of numbers of which some are not normal, or not positive."""
     form = SINGLE if x.single else DOUBLE
     tiny = x < form.normal
     k, m, _ = split(where(tiny, x * 2.0 ** (form.shift + 2), x), form)
-    result = log_of(where(tiny, k - (form.shift + 2.0), k), m - 1.0, 0.0, form)
-    return _edges(x, x, result)
+    k = where(tiny, k - (form.shift + 2.0), k)
+    return _edges(x, x, _log_to(base, k, m - 1.0) if base else log_of(k, m - 1.0, 0.0, form))
 
 
 def _edges(x: Lanes, u: Lanes, result: Lanes) -> Lanes:
@@ -56,29 +74,31 @@ def _edges(x: Lanes, u: Lanes, result: Lanes) -> Lanes:
     return where(x == math.inf, x, result)
 
 
-def _log1p_of_finite(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
-    """Return log(1 + x) where that is finite, and 1 + x."""
+def log1p_of_finite(x: Lanes, form: Format, low: Lanes | float = 0.0) -> tuple[Lanes, Lanes]:
+    """Return log(1 + x + low) where that is finite, for a low part that is small beside x; and 1 + x."""
     u = 1.0 + x
     before = u - 1.0
     error = (1.0 - (u - before)) + (x - before)  # u + error = 1 + x (Knuth)
+    if isinstance(low, Lanes):
+        error = error + low
     k, m, exponent = split(u, form)
     # error / 2**k, and by 1 / m = 1 - f + f**2: it is half an ulp of m at most. For k = 0, f = x exactly.
     scale = number((2 * form.bias << form.shift) - (exponent << form.shift))
     scale = where(u > 2.0 ** (form.shift + 8), 0.0, scale)
     near = k == 0.0
     f = where(near, x, m - 1.0)
-    rest = where(near, 0.0, error * scale * fma(f, f - 1.0, 1.0))
+    rest = where(near, low, error * scale * fma(f, f - 1.0, 1.0))
     return keep_tiny(x, log_of(k, f, rest, form), form), u
 
 
 def _log1p(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
-    result, u = _log1p_of_finite(x, form)
+    result, u = log1p_of_finite(x, form)
     return result, ~((u > 0.0) & (u < math.inf))
 
 
 def _log1p_of_any(x: Lanes) -> Lanes:
     """Return log(1 + x) where some are not finite."""
-    result, u = _log1p_of_finite(x, SINGLE if x.single else DOUBLE)
+    result, u = log1p_of_finite(x, SINGLE if x.single else DOUBLE)
     return _edges(x, u, result)
 
 
@@ -96,5 +116,7 @@ def _softplus(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
 log = function(
     "log", lambda x: _log(x, DOUBLE), lambda x: _log(x, SINGLE), otherwise=pairs.log, rare=_log_of_any, whole=True
 )
+log2 = in_double("log2", lambda x: _log(x, DOUBLE, TWO), lambda x: _log_of_any(x, TWO))
+log10 = in_double("log10", lambda x: _log(x, DOUBLE, TEN), lambda x: _log_of_any(x, TEN))
 log1p = function("log1p", lambda x: _log1p(x, DOUBLE), lambda x: _log1p(x, SINGLE), rare=_log1p_of_any, whole=True)
 softplus = function("softplus", lambda x: _softplus(x, DOUBLE, EXP), lambda x: _softplus(x, SINGLE, EXP_SINGLE))

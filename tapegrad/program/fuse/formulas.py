@@ -214,15 +214,13 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     ),
     "heaviside": lambda x, y: where(x != x, x, where(x == 0, y, x.graph.cast(x > 0, x.dtype))),
     "trunc_divide": _divided(lambda x, y: x.graph.unary("trunc", x / y), lambda quotient, rest, y: quotient),
-    "fmod": _divided(_libm("fmod"), lambda quotient, rest, y: rest),
+    "fmod": _divided(_vmath("fmod"), lambda quotient, rest, y: rest),
     "ndtr": lambda x: 0.5 * TABLE["erfc"](x * -0.7071067811865476),
-    **{name: _libm(other) for name, other in {
-        "erfc": "erfc", "lgamma": "lgamma", "gamma": "tgamma",
-        "exp2": "exp2", "cbrt": "cbrt", "log2": "log2", "log10": "log10", "arcsin": "asin", "arccos": "acos",
-        "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "arctan2": "atan2",
-        "hypot": "hypot", "nextafter": "nextafter", "asin": "asin", "acos": "acos", "atan": "atan",
-        "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "atan2": "atan2",
+    **{name: _vmath(other) for name, other in {
+        "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
+        "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
     }.items()},
+    "gamma": _libm("tgamma"),
 }  # fmt: skip
 
 
