@@ -29,7 +29,8 @@ lgamma = unary(
     "lgamma", Function("lgamma", SciPy("gammaln")), lambda ct, x: ct * xp.digamma(x),
     doc="Logarithm of the absolute value of the gamma function.", derivative="`digamma` (DLMF 5.2.2).", real_only=True,
     domain=(0.3, 4.0), special={1.0: -_EULER, 2.0: 1 - _EULER},
-    oracle=lambda x: scipy_function("gammaln")(x), names=_TOO,
+    oracle=lambda x: np.where((abs(x) < 1e-300) | np.isinf(x), abs(np.log(abs(x))), scipy_function("gammaln")(x)),
+    names=_TOO,
 )  # fmt: skip
 register("gammaln", lgamma, _ONLY)
 
