@@ -2,21 +2,25 @@
 
 import __future__
 
+import ast
 import ctypes
 import itertools
 import linecache
 import math
+import os
 import subprocess
 import sys
+import time
 import types
 
 import numpy as np
 import pytest
 
-from tapegrad.compiler import by_numba, cache, frontend, jit
+from tapegrad.compiler import by_numba, cache, frontend, jit, trees
 from tapegrad.compiler.elements import as_pointer, load, store
 from tapegrad.compiler.intrinsics import call, call_void, clz, get, memcpy, memset, put, stack
 from tapegrad.forward import computed, direct, joined
+from tapegrad.program import calling, walking
 from tapegrad.recording import record
 from tapegrad.sweep import find, groups, leaf_grads, loop
 
@@ -306,6 +310,33 @@ def test_constants_defaults_and_slices():
     """Compiled by our front end, it is what Python computes."""
     for a, b in ((1, 2), (5, 20), (-3, 4)):
         assert compiled(of_many_kinds)(a, b) == of_many_kinds(a, b)
+
+
+def test_a_file_of_the_library_that_is_older_than_the_process_is_believed(tmp_path, monkeypatch):
+    """Its functions are parsed, and not compiled to be compared; a newer file is looked at as any other."""
+    path = tmp_path / "own.py"
+    path.write_text("one = 1\n\n\n@staticmethod\ndef f(a):\n    return a + 1\n\n\nthree = 3\n")
+    space = {}
+    exec(compile(path.read_text(), str(path), "exec"), space)
+    path.write_text(path.read_text().replace("a + 1", "a + 2"))
+    function = space["f"].__func__
+    monkeypatch.setattr(trees, "_PACKAGE", f"{tmp_path}{os.sep}")
+    with pytest.raises(frontend.NotCompilableError):
+        trees.tree_of(function)
+    monkeypatch.setattr(trees, "STARTED", time.time_ns() + 60 * 10**9)
+    tree, text = trees.tree_of(function)
+    assert (tree.name, tree.lineno, text.count("\n")) == ("f", 5, 8)
+    path.write_text(path.read_text().replace("def f", "def g"))
+    linecache.checkcache(str(path))
+    with pytest.raises(frontend.NotCompilableError):
+        trees.tree_of(function)
+
+
+def test_trees_of_the_library_are_those_that_are_compared(monkeypatch):
+    functions = [calling.run, record.record, find.find, loop.sweep, walking.visit_all]
+    believed = [ast.dump(trees.tree_of(own)[0], include_attributes=True) for own in functions]
+    monkeypatch.setattr(trees, "STARTED", 0)
+    assert believed == [ast.dump(trees.tree_of(own)[0], include_attributes=True) for own in functions]
 
 
 def test_a_file_that_has_changed_is_not_believed(tmp_path):

@@ -26,10 +26,14 @@ import mmap
 import os
 import platform
 import sys
+import time
 from functools import cache
 from typing import Any, Final
 
-__all__ = ["FLOAT_ERRORS", "PARTS", "c_library", "copy_of", "has", "of_machine_code"]
+__all__ = ["FLOAT_ERRORS", "PARTS", "STARTED", "c_library", "copy_of", "has", "of_machine_code"]
+
+#: When this library was imported, in ns: before any file with functions that it compiles.
+STARTED: Final = time.time_ns()
 
 _WINDOWS: Final = sys.platform == "win32"
 _ARM: Final = platform.machine().lower() in ("aarch64", "arm64")
