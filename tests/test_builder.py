@@ -30,12 +30,25 @@ def of_elements(x: Any, out: Any, count: Any) -> int:
     return count >> 2 & 7 | count ^ 3
 
 
+class Builder(ir.IRBuilder):
+    """llvmlite's builder, with what it has not."""
+
+    def variable(self, kind: Any) -> Any:
+        with self.goto_entry_block():
+            place = self.alloca(kind)
+            self.store(kind(None), place)
+        return place
+
+    def plain_call(self, function: Any, args: Any) -> Any:
+        return self.call(function, args)
+
+
 @pytest.mark.parametrize("function", [of_elements, calling.run, record.record, find.find])
 def test_the_text_is_llvmlites(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     args = ("int64",) * function.__code__.co_argcount, {}, jit.SYMBOL, jit.target_machine()
     found = frontend.lower(function, *args)
     with monkeypatch.context() as patch:
-        patch.setattr(variables, "Builder", ir.IRBuilder)
+        patch.setattr(variables, "Builder", Builder)
         patch.setattr(frontend, "Names", lambda scope, count: scope)
         assert found == frontend.lower(function, *args)
 
@@ -49,4 +62,6 @@ def test_wrong_types_are_refused() -> None:
     place = builder.alloca(word.type)
     with pytest.raises(TypeError, match="store i32"):
         builder.store(half, place)
+    with pytest.raises(TypeError, match="arguments of f"):
+        builder.plain_call(function, [half, half])
     assert builder.zext(word, word.type) is word

@@ -82,11 +82,11 @@ class Builder(ir.IRBuilder):
     """llvmlite's builder. Instructions have no names of their own; a load and an address say of which type they are."""
 
     def line(self, kind: Any, text: str) -> _Line:
-        """Insert an instruction that has a value."""
+        """Insert an instruction."""
         block = self.block
         name = block.scope.register("", True)
         reference = f'%"{name}"'
-        made = _Line(block, kind, name, reference, f"{reference} = {text}")
+        made = _Line(block, kind, name, reference, text if kind is _VOID else f"{reference} = {text}")
         self._insert(made)
         return made
 
@@ -115,9 +115,7 @@ class Builder(ir.IRBuilder):
         text = f"store {kind} {value.get_reference()}, {target} {place.get_reference()}{aligned}"
         if not target.is_opaque and target.pointee is not kind and target.pointee != kind:
             raise TypeError(text)
-        made = _Line(self.block, _VOID, self.block.scope.register("", True), "", text)
-        self._insert(made)
-        return made
+        return self.line(_VOID, text)
 
     def gep(
         self, base: Any, places: Sequence[Any], inbounds: bool = False, name: str = "", source_etype: Any = None
@@ -128,6 +126,27 @@ class Builder(ir.IRBuilder):
         (place,) = places
         address = f"{base.type} {base.get_reference()}, {place.type} {place.get_reference()}"
         return self.line(base.type, f"getelementptr {'inbounds ' if inbounds else ''}{source_etype}, {address}")
+
+    def variable(self, kind: Any) -> Any:
+        """Emit a place on the stack that holds 0 when the function begins."""
+        block = self.function.entry_basic_block
+        (name, last), place = (block.scope.register("", True) for _ in range(2)), kind.as_pointer()
+        reference = f'%"{name}"'
+        made = _Line(block, place, name, reference, f"{reference} = alloca {kind}")
+        zero = _Line(block, _VOID, last, "", f"store {kind} {kind.null}, {place} {reference}")
+        end = len(block.instructions) - block.is_terminated
+        block.instructions[end:end] = made, zero
+        self.position_at_end(self.block)
+        return made
+
+    def plain_call(self, function: Any, args: Sequence[Any]) -> Any:
+        """Emit a call of a function of the module, without attributes."""
+        result, expected = function.ftype.return_type, function.ftype.args
+        if len(args) != len(expected) or any(own.type != kind for own, kind in zip(args, expected, strict=True)):
+            raise TypeError(f"arguments of {function.name}: {[str(own.type) for own in args]}")
+        given = ", ".join(f"{own.type} {own.get_reference()}" for own in args)
+        kind = _VOID if isinstance(result, ir.VoidType) else result
+        return self.line(kind, f"call {result} {function.get_reference()}({given})")
 
     def branch(self, target: Any) -> Any:
         """Emit a jump."""

@@ -137,7 +137,7 @@ class Module:
             self.calls_itself.add(key)
         made, kind = self.made.get(key) or self.define(function, kinds)
         self.calls.setdefault(builder.function.name, {})[made.name] = None
-        result = builder.call(made, [part for own in args for part in own.parts])
+        result = builder.plain_call(made, [part for own in args for part in own.parts])
         count = values.count_of(kind)
         if count == 1:
             return Value(kind, (result,))

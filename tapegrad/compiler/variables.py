@@ -49,12 +49,7 @@ class Variables:
     def place(self, name: str, kind: Any) -> None:
         """Make places on the stack for a variable."""
         kind = self.wider.get(name, kind)
-        made = []
-        with self.builder.goto_entry_block():
-            for own in values.types_of(kind):
-                made.append(self.builder.alloca(own))
-                self.builder.store(own(None), made[-1])
-        self.variables[name] = kind, made
+        self.variables[name] = kind, [self.builder.variable(own) for own in values.types_of(kind)]
 
     def load(self, name: str) -> Value:
         """Emit what reads a variable."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
@@ -135,11 +135,15 @@ class Struct(int):
         cls._size = -(-offset // WORD) * WORD
 
     @classmethod
-    def fields(cls) -> Iterator[Field]:
-        """Yield the fields, those of base classes first."""
-        for base in reversed(cls.__mro__):
-            items = map(base.__dict__.get, inspect.get_annotations(base) if issubclass(base, Struct) else ())
-            yield from (item for item in items if isinstance(item, Field))
+    def fields(cls) -> Sequence[Field]:
+        """Return the fields, those of base classes first."""
+        key = "fields", cls
+        if key not in _cache:
+            bases = [base for base in reversed(cls.__mro__) if issubclass(base, Struct)]
+            items = [base.__dict__.get(name) for base in bases for name in inspect.get_annotations(base)]
+            _cache[key] = [item for item in items if isinstance(item, Field)]
+        known: Sequence[Field] = _cache[key]
+        return known
 
     @classmethod
     def field(cls, name: str) -> Field | None:
@@ -199,7 +203,7 @@ if not TYPE_CHECKING:
     Table.__class_getitem__ = classmethod(lambda cls, element: _of(cls, element))
 
 
-_cache: dict[Any, Any] = {}  # types of fields, types of arrays and tables, and tokens
+_cache: dict[Any, Any] = {}  # fields, their types, types of arrays and tables, and tokens
 
 
 def _of(kind: type[Any], element: type[int]) -> Any:
