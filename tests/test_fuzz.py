@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 import tapegrad as tg
@@ -136,3 +137,44 @@ def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     program, mismatch = minimised(torch, Program(lines), mismatch)
     assert program.lines == [lines[0], lines[2]]
     assert mismatch.kind == "value"
+
+
+ZERO, INF = (0.0, 0.0), (float("inf"), float("inf"))
+
+
+def _is_principled(line: str, values: list[list[float]], ends: tuple[float, float] | None = None) -> bool:
+    from tests.fuzz.principles import is_principled
+    from tests.fuzz.trace import COTANGENTS, Culprit
+
+    operands = {f"v{number}": np.array(own) for number, own in enumerate(values)}
+    with np.errstate(all="ignore"):
+        return is_principled(torch, Culprit(line, operands, set(), ends or COTANGENTS[0]))
+
+
+def test_a_wrong_slope_beside_nan_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's second derivative is nan at 0, and 0 everywhere else."""
+    copysign, line, values = tg.copysign, "v1 = m.copysign(v0, 1.0)", [[0.0, 1.0, -2.0, float("inf")]]
+    assert _is_principled(line, values)
+    monkeypatch.setattr(tg, "copysign", lambda x, y: copysign(x, y) + tg.where(x == 0, 0.1 * x**2, 0.0))
+    assert not _is_principled(line, values)  # of second order, at 0
+    monkeypatch.setattr(tg, "copysign", lambda x, y: copysign(x, y) + tg.where(x == 1, 0.1 * (x - 1), 0.0))
+    assert not _is_principled(line, values)  # of first order, where PyTorch's is a number
+    monkeypatch.setattr(tg, "copysign", lambda x, y: copysign(x, y) + tg.where(x == 1, (x - 1) ** 0.5, 0.0))
+    assert not _is_principled(line, values)  # inf, where PyTorch's is a number
+
+
+def test_a_wrong_slope_for_cotangents_0_or_inf_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def masked(x: tg.Tensor) -> tg.Tensor:
+        y = tg.reciprocal(x)
+        if y.requires_grad:
+            y.register_hook(lambda ct: tg.where(tg.isfinite(ct), ct, 1.0))
+        return y
+
+    assert _is_principled("v1 = m.nan_to_num(v0)", [[1.0, float("inf")]], INF)  # 0, in PyTorch 0 times inf
+    assert _is_principled("v1 = m.neg(v0)", [[1.0, 2.0]], INF)
+    monkeypatch.setattr(tg, "neg", masked)
+    assert not _is_principled("v1 = m.neg(v0)", [[1.0, 2.0]], INF)
+    power, line, values = tg.pow, "v2 = m.pow(v0, v1)", [[1e154, 1.0], [2.0, 1.0]]
+    assert _is_principled(line, values, ZERO)  # 0, in PyTorch 0 times inf
+    monkeypatch.setattr(tg, "pow", lambda x, y: power(x, y) + tg.sqrt(x * 0))
+    assert not _is_principled(line, values, ZERO)

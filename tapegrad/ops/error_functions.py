@@ -59,9 +59,17 @@ ndtr = unary(
     oracle=lambda x: scipy_function("erfc")(-x / math.sqrt(2)) / 2,
 )  # fmt: skip
 
+
+def _log_ndtr_rule(ct: Any, x: Any, out: Any) -> Any:
+    # Above 0 the divisor overflows, and its derivative would be inf divided by inf; below 0 the exponent cancels.
+    above = x > 0
+    exponent = xp.where(above, -0.5 * x * x - out, 0.0)
+    scaled = xp.erfcx(xp.where(above, 0.0, x) * -math.sqrt(0.5))
+    return ct * xp.where(above, _DENSITY * xp.exp(exponent), 2 * _DENSITY / scaled)
+
+
 log_ndtr = unary(
-    "log_ndtr", Function("log_ndtr", SciPy("log_ndtr")),
-    lambda ct, x: ct * (2 * _DENSITY) / xp.erfcx(x * -math.sqrt(0.5)),
+    "log_ndtr", Function("log_ndtr", SciPy("log_ndtr")), _log_ndtr_rule,
     doc="Logarithm of `ndtr`, precise where that is small.",
     derivative="the density divided by `ndtr`, which is :math:`\\sqrt{2/\\pi}/\\mathrm{erfcx}(-x/\\sqrt{2})`.",
     real_only=True, special={0.0: 2 * _DENSITY, np.inf: 0.0, -np.inf: np.inf}, names=_ONLY,

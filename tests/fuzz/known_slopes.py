@@ -13,6 +13,7 @@ import tapegrad as tg
 from tests.fuzz import overwritten, prelude
 from tests.fuzz.compare import Mismatch, array
 from tests.fuzz.known_values import known_zeros
+from tests.fuzz.principles import is_principled
 from tests.fuzz.trace import Culprit, culprits, is_on_cut, is_singular, steps, turning
 
 
@@ -71,7 +72,15 @@ def _overflows(culprit: Culprit) -> bool:
 
 def _at_pole(culprit: Culprit) -> bool:
     """Whether an operand is a pole of the gamma function, 0 or a negative integer; near one, in single precision."""
-    return _any(lambda x: (x < 0.5) & (abs(x - np.round(x)) <= (2e-3 if x.dtype == np.float32 else 0)))(culprit)
+    return _any(
+        lambda x: (x == -np.inf) | (x < 0.5) & (abs(x - np.round(x)) <= (2e-3 if x.dtype == np.float32 else 0))
+    )(culprit)
+
+
+def _of_no_density(culprit: Culprit) -> bool:
+    """Whether the gamma function is negative at the first operand of a line, or it is below -3, where ours is nan."""
+    a = culprit.operands[overwritten.operands(culprit.line.split(" = ")[-1])[0]]
+    return bool(((a < -3) | ((a < 0) & (np.floor(a) % 2 == 1))).any())
 
 
 def _at_no_limit(culprit: Culprit) -> bool:
@@ -156,7 +165,7 @@ GRADIENTS = (
         "second derivatives, clamped or outside of 0 to 1, are nan",
         infinite=True,
     ),
-    Slope(r"\babs", _nan, "of nan; PyTorch has 0"),
+    Slope(r"\babs|\bl1_loss", _nan, "of nan; PyTorch has 0"),
     Slope(r"\bsgn_?\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
     Slope(r"\bprod\(", _any(lambda x: (x != 0) & (x * x == 0)), "PyTorch divides by the square of an element"),
@@ -204,6 +213,11 @@ GRADIENTS = (
     Slope(r"quantile", _never, "weights of 0 times inf, of two neighbours that may be one", infinite=True),
     Slope(r"igamma|gammainc", _any(np.isneginf), "of the parameter -inf, where lgamma is -inf"),
     Slope(r"igammac?|gammaincc?", _zero, "second derivatives at the limit 0: sums with inf", infinite=True),
+    Slope(
+        r"\b(igammac?|gammaincc?)_?\(",
+        _of_no_density,
+        "of a parameter at which the function is nan, and the gamma function negative; PyTorch takes its size",
+    ),
     Slope(r"kthvalue|topk|median|sort", _nan, "of several nans PyTorch chooses any"),
     Slope(r"cumprod|vander", _any(lambda x: abs(x) < 1e-6), "of numbers near 0, by which PyTorch divides"),
     Slope(r"hypot", _any(lambda x: abs(x) < 1e-8), "second derivatives near the origin cancel but for rounding"),
@@ -217,6 +231,11 @@ GRADIENTS = (
     Slope(r"igammac?|gammaincc?", _at_limit_of_many, "second derivatives at the limit 0: sums with inf"),
     Slope(r"igammac?|gammaincc?", _at_no_limit, "0 times the logarithm of 0; PyTorch has nan"),
     Slope(r"\bi[01]_?\(", _any(lambda x: ~(abs(x) < 85)), "second derivatives that overflow, or of nan"),
+    Slope(
+        r"\bi1e?_?\(",
+        _any(lambda x: ~(abs(x) > np.finfo(x.dtype).eps)),
+        "second derivatives near 0, slopes of nan: PyTorch has constants",
+    ),
     Slope(r"prelu\(", _zero, "second derivatives at 0, of the slope that the first is; PyTorch has that above 0"),
     Slope(r"scatter_reduce.*False", _keeps_left_out, "PyTorch counts what is left out among the largest or smallest"),
     Slope(
@@ -325,7 +344,7 @@ def known_gradient(torch: Any, lines: list[str], mismatch: Mismatch) -> bool:
         return True
     found = culprits(torch, lines)
     if found:
-        return all(_is_known(culprit, mismatch) for culprit in found)
+        return all(_is_known(torch, culprit, mismatch) for culprit in found)
     return mismatch.is_infinite or any(map(_underflows, steps(torch, lines)))
 
 
@@ -338,11 +357,11 @@ def _underflows(step: Culprit) -> bool:
     return bool(re.search(r"\blog1p_?\(", step.line)) and is_large(step)
 
 
-def _is_known(culprit: Culprit, mismatch: Mismatch) -> bool:
+def _is_known(torch: Any, culprit: Culprit, mismatch: Mismatch) -> bool:
     if culprit.of_infinite and mismatch.is_infinite and any(map(np.iscomplexobj, culprit.operands.values())):
         return True
     return any(
         re.search(slope.call, culprit.line)
         and (slope.sees(culprit) or (slope.infinite and culprit.of_infinite) or (slope.zero and culprit.of_zero))
         for slope in GRADIENTS
-    )
+    ) or (mismatch.is_infinite and is_principled(torch, culprit))

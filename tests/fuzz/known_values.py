@@ -128,7 +128,7 @@ def _known_elements(line: str, ours: np.ndarray, theirs: np.ndarray) -> np.ndarr
 ZEROS = {
     r"(cross_entropy|nll_loss)\(": "the negative of a zero in PyTorch",
     r"remainder_?\(|%|__imod__": "that of the divisor, as in NumPy",
-    r"\b(maximum|minimum|max|min|fmax|fmin|amax|amin|clamp|clamp_min|clamp_max|clip)_?\(": "of two that are equal",
+    r"\b(maximum|minimum|max|min|fmax|fmin|amax|amin|clamp|clamp_min|clamp_max|clip|relu)_?\(": "of two that are equal",
     r"\b(linear|matmul|mm|bmm|mv|dot|einsum|addmm|conv2d|cumsum)\(| @ ": "sums begin with a 0, or do not",
     r"\bindex_(add|put)_?\(": "sums begin with a 0, or do not",
     r"pow_*\(.*\b0\.5\)$|\*\* 0\.5$": "without dimensions that of C's power",

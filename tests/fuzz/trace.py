@@ -77,7 +77,7 @@ def is_singular(step: Culprit) -> bool:
     """Whether a line has complex slopes that are inf or nan: in which part is chance, as in loops of PyTorch's."""
     if not any(map(np.iscomplexobj, step.operands.values())):
         return False
-    slopes = _derivatives(tg, step, COTANGENTS[0]) or ()
+    slopes = derivatives(tg, step, COTANGENTS[0]) or ()
     return any(slope is not None and not np.isfinite(slope).all() for slope in slopes)
 
 
@@ -87,7 +87,7 @@ def is_on_cut(step: Culprit) -> bool:
         return False
     unsigned = {name: values + np.zeros((), values.dtype) for name, values in step.operands.items()}
     own, other = (
-        _derivatives(tg, replace(step, operands=arrays), COTANGENTS[0]) for arrays in (step.operands, unsigned)
+        derivatives(tg, replace(step, operands=arrays), COTANGENTS[0]) for arrays in (step.operands, unsigned)
     )
     return own is not None and other is not None and not _are_close(own, other, close)
 
@@ -110,7 +110,7 @@ def _apart(step: Culprit) -> Culprit:
 
 
 def _differs(torch: Any, step: Culprit, ends: tuple[float, float]) -> bool:
-    own, other = (_derivatives(module, step, ends) for module in (tg, torch))
+    own, other = (derivatives(module, step, ends) for module in (tg, torch))
     if own is None or other is None:
         return False
     if _are_close(own, other, close):
@@ -123,7 +123,7 @@ def _differs_in_double(torch: Any, step: Culprit, ends: tuple[float, float]) -> 
     wide = {np.dtype("f4"): np.dtype("f8"), np.dtype("c8"): np.dtype("c16")}
     operands = {name: values.astype(wide.get(values.dtype, values.dtype)) for name, values in step.operands.items()}
     in_double = replace(step, line=overwritten.in_double(step.line), operands=operands)
-    own, other = (_derivatives(module, in_double, ends) for module in (tg, torch))
+    own, other = (derivatives(module, in_double, ends) for module in (tg, torch))
     return own is not None and other is not None and not _are_close(own, other, close)
 
 
@@ -145,7 +145,7 @@ def _are_close(
     return True
 
 
-def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[np.ndarray | None] | None:
+def derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[np.ndarray | None] | None:
     """Return the first and second derivatives of a line at its operands; None if it has none, or if one is refused.
 
     Where one side has none, or refuses one that the program takes, the program itself shows it.
