@@ -142,7 +142,7 @@ def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 ZERO, INF = (0.0, 0.0), (float("inf"), float("inf"))
 
 
-def _is_principled(line: str, values: list[list[float]], ends: tuple[float, float] | None = None) -> bool:
+def _is_principled(line: str, values: list[list[float]] | list[float], ends: tuple[float, float] | None = None) -> bool:
     from tests.fuzz.principles import is_principled
     from tests.fuzz.trace import COTANGENTS, Culprit
 
@@ -155,6 +155,7 @@ def test_a_wrong_slope_beside_nan_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     """PyTorch's second derivative is nan at 0, and 0 everywhere else."""
     copysign, line, values = tg.copysign, "v1 = m.copysign(v0, 1.0)", [[0.0, 1.0, -2.0, float("inf")]]
     assert _is_principled(line, values)
+    assert _is_principled(line, [0.0])  # of no dimensions
     monkeypatch.setattr(tg, "copysign", lambda x, y: copysign(x, y) + tg.where(x == 0, 0.1 * x**2, 0.0))
     assert not _is_principled(line, values)  # of second order, at 0
     monkeypatch.setattr(tg, "copysign", lambda x, y: copysign(x, y) + tg.where(x == 1, 0.1 * (x - 1), 0.0))
@@ -174,7 +175,7 @@ def test_a_wrong_slope_for_cotangents_0_or_inf_is_found(monkeypatch: pytest.Monk
     assert _is_principled("v1 = m.neg(v0)", [[1.0, 2.0]], INF)
     monkeypatch.setattr(tg, "neg", masked)
     assert not _is_principled("v1 = m.neg(v0)", [[1.0, 2.0]], INF)
-    power, line, values = tg.pow, "v2 = m.pow(v0, v1)", [[1e154, 1.0], [2.0, 1.0]]
+    power, line, values = tg.pow, "v2 = m.pow(v0, v1)", [[0.0, 1.0], [0.0, 1.0]]
     assert _is_principled(line, values, ZERO)  # 0, in PyTorch 0 times inf
     monkeypatch.setattr(tg, "pow", lambda x, y: power(x, y) + tg.sqrt(x * 0))
     assert not _is_principled(line, values, ZERO)

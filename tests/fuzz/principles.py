@@ -72,10 +72,10 @@ def _is_limit(torch: Any, culprit: Culprit) -> bool:
         missing.append(unexplained)
     for moved in _moved(culprit):
         slopes = derivatives(torch, moved, culprit.ends) or ()
-        for pair, unexplained, slope in zip(pairs, missing, slopes, strict=False):
+        for number, (pair, slope) in enumerate(zip(pairs, slopes, strict=False)):
             if pair is not None and slope is not None:
                 distance = abs(pair[0].astype(slope.dtype) - slope)
-                unexplained &= ~(distance <= TOLERANCE * np.maximum(abs(pair[0]), 1))
+                missing[number] &= ~(distance <= TOLERANCE * np.maximum(abs(pair[0]), 1))
         if not any(unexplained.any() for unexplained in missing):
             return True
     return False
@@ -91,7 +91,7 @@ def _moved(culprit: Culprit) -> Iterator[Culprit]:
             moved = values.clip(-largest, largest) if values.dtype.kind == "f" else values
             if values.dtype.kind in "fc":
                 moved = moved + step * np.maximum(abs(moved), 1) * rng.uniform(-1, 1, values.shape)
-            operands[name] = moved
+            operands[name] = np.asarray(moved)
         yield replace(double, operands=operands)
 
 

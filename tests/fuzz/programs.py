@@ -278,11 +278,16 @@ SIZES = [
 INPUT_DTYPES = ["float64"] * 5 + ["float32"] * 3 + ["complex128", "complex64", "int64", "int32", "uint8", "bool"]
 
 
+@functools.cache
+def _table() -> list[tuple[Any, str]]:
+    return calls.calls() + forms.calls()
+
+
 def draw(torch: Any, seed: int, counts: Counter[str]) -> tuple[Program, Mismatch | None]:
     """Return a random program and the first difference that running it showed."""
     rng = random.Random(seed)
     values: dict[str, calls.Value] = {}
-    table = calls.calls() + forms.calls()
+    table = _table()
     ((_, shapes, most),) = rng.choices(SIZES, [share for share, *_ in SIZES])
     # Half of the programs have one dtype: each mixture needs kernels of its own, and compiling them takes long.
     dtypes = [rng.choice(INPUT_DTYPES[:10])] if rng.random() < 0.5 else INPUT_DTYPES
