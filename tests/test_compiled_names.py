@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import types
 from collections import defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterator
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.program import standing
 from tapegrad.program.names import Names
 from tapegrad.program.standing import Standing
 from tapegrad.program.values import Values
 from tapegrad.program.watched import Watched
+from tapegrad.runtime.memory import INTERPRETS
 
 ONE, TWO, THREE = (tg.tensor(np.array(own)) for own in ([1.0, 2.0, -1.0], [0.5, -0.2, 0.3], [2.0, 4.0, 8.0]))
 Pair = namedtuple("Pair", "first second")
@@ -557,3 +560,101 @@ def test_objects_that_are_handed_on_are_compared() -> None:
     for factor in (2.0, 3.0):
         options.scale = factor
         np.testing.assert_array_equal(compiled(TWO), factor * TWO)
+
+
+class Sorted(dict):
+    """A dict that shows its keys in order."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(sorted(self.keys()))
+
+
+NOTHING: Any = None
+
+
+class Settings:
+    """What a function reads through its class."""
+
+    weight: Any = None
+
+
+@pytest.mark.parametrize("place", ["table", "shown", "queue", "variable", "class"])
+def test_tensors_appear_where_none_were(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are noticed in dicts, of which many are asked at once, in other containers and behind names of None."""
+
+    table: dict[str, Any] = {"b": 1.0, "a": None}
+    shown: dict[str, Any] = Sorted(table)
+    queue: deque[Any] = deque(table.values())
+
+    def function(x: Any) -> Any:
+        found = [*table.values(), *shown.values(), *queue, NOTHING, Settings.weight]
+        return x + sum(own for own in found if own is not None)
+
+    compiled = tg.compile(function)
+    assert [float(compiled(2.0)) for _ in range(3)] == [5.0, 5.0, 5.0]
+    for value in (tg.tensor(3.0), tg.tensor(4.0), None, tg.tensor(5.0)):
+        if place == "table":
+            table["a"] = value
+        elif place == "shown":
+            shown["a"] = value
+        elif place == "queue":
+            queue[1] = value
+        elif place == "class":
+            monkeypatch.setattr(Settings, "weight", value)
+        else:
+            monkeypatch.setitem(globals(), "NOTHING", value)
+        expected = 5.0 + (0.0 if value is None else value.item())
+        assert [float(compiled(2.0)) for _ in range(3)] == [expected] * 3
+
+
+def test_dicts_are_compared_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other keys that are equal are the same."""
+    calls = []
+    monkeypatch.setattr(standing, "_have_kinds", lambda pairs, own=standing._have_kinds: calls.append(1) or own(pairs))
+    tables: list[Any] = [{"one": 1.0, "two": "text"}, Sorted(b=1, a=2), {}]
+    (check,) = standing.kinds_checked([(own, standing.kinds_in(own)) for own in tables])
+    assert check()
+    assert not calls
+    del tables[0]["two"]
+    assert not check()
+    tables[0]["two ".strip()] = "another"
+    assert check()
+    assert len(calls) == 2
+    tables[2]["more"] = 1
+    assert not check()
+    del tables[2]["more"]
+    assert check()
+    tables[0]["one"] = 1
+    assert not check()
+
+
+@pytest.mark.skipif(INTERPRETS, reason="compiled functions run in Python")
+def test_functions_of_large_libraries_in_a_branch_that_is_not_taken() -> None:
+    """Their modules have hundreds of names, which are asked for in each call, in compiled code."""
+    library = types.ModuleType("library")
+    space = {f"table_{number}": {f"key_{k}": k for k in range(100)} for number in range(100)}
+    names = ", ".join(space)
+    exec(f"def draw(x):\n    return [{names}]\n", vars(library) | space, made := {})
+    library.draw = made["draw"]  # type: ignore[attr-defined]
+    is_asked = False
+
+    def function(x: Any) -> Any:
+        if is_asked:
+            library.draw(x)
+        return x * 2.0
+
+    compiled, x = tg.compile(function), np.ones(3)
+    compiled(x)
+    compiled(x)
+    calls = 0
+
+    def count(frame: Any, event: str, arg: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        compiled(x)
+    finally:
+        sys.setprofile(None)
+    assert calls < 10

@@ -262,7 +262,7 @@ ALLOWED = _names(
     "memset memcpy memmove memcmp bcmp bzero feclearexcept feraiseexcept fetestexcept "
     "Py_IncRef Py_DecRef _Py_Dealloc PyType_GenericAlloc PyList_New PyTuple_New PyList_Append "
     "PyType_IsSubtype PyObject_GetAttr PyObject_SetAttr PyObject_GenericGetDict PyObject_GenericSetDict "
-    "PyDict_DelItem PyDict_GetItem PyDict_SetItem PyErr_Fetch PyErr_Restore "
+    "PyDict_DelItem PyDict_GetItem PyDict_Next PyDict_SetItem PyErr_Fetch PyErr_Restore "
     "PyBytes_FromStringAndSize PyLong_AsSsize_t PyLong_AsLongLongAndOverflow PyLong_FromSsize_t PyNumber_Add "
     "PyNumber_Float PyObject_Vectorcall PyEval_SaveThread PyEval_RestoreThread PyErr_ExceptionMatches PyErr_Clear "
     "PyObject_GetItem PyWeakref_NewRef PyCFunction_NewEx memset_pattern4 memset_pattern8 memset_pattern16 __chkstk "

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from tapegrad.func.trees import is_network
-from tapegrad.program.standing import ABSENT, Place, Standing, elements_checked
+from tapegrad.program.standing import ABSENT, Place, Standing, elements_checked, kinds_checked, kinds_in
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
@@ -52,6 +52,12 @@ class Name(NamedTuple):
             except ValueError:  # deleted
                 return None
         return attribute(holder, self.key)
+
+    def place(self) -> Place:
+        """Return a variable with what stands there."""
+        key = types.CellType if isinstance(self.holder, types.CellType) else self.key
+        place = Place(self.holder, key, self.value())
+        return place if place.is_there() else place._replace(value=ABSENT)
 
     def put(self, value: Any) -> None:
         """Let something stand behind the name."""
@@ -169,7 +175,6 @@ class Names:
         """Return functions that say whether modules and optimizers are the same, and no other tensors appeared.
 
         They may appear in containers, and where None was.
-        Containers that the function itself has changed are not looked at: that is done in the trace only.
 
         Parameters
         ----------
@@ -177,17 +182,16 @@ class Names:
             Containers on the paths to tensors that the function has taken. Of others, variables are looked at.
         """
         watched = {id(own): own for own in (*holders, *self._variables) if isinstance(own, _WATCHED)}
+        # Containers that the function itself has changed are not looked at: that is done in the trace only.
         kinds = [(own, kinds_in(own)) for own in watched.values()]
-        found: list[Callable[[], bool]] = [
-            elements_checked(own, present, are_kinds=True)
-            if type(own) is list
-            else functools.partial(has_kinds, own, present)
-            for own, present in kinds
-            if self._before.get(id(own), present) == present
-        ]
+        found = kinds_checked([(own, now) for own, now in kinds if self._before.get(id(own), now) == now])
         empty = [name for name in self._empty if name.value() is None]
-        if empty:
-            found.append(functools.partial(are_empty, empty))
+        variables = [name for name in empty if type(name.holder) in (dict, types.CellType)]
+        if variables:
+            stand = Standing([name.place() for name in variables]).compiled
+            found.append(lambda: stand() or are_empty(variables))
+        if len(variables) < len(empty):
+            found.append(functools.partial(are_empty, [name for name in empty if name not in variables]))
         names = {(id(name.holder), name.key): name for path, part in self._parts if path and path[-1].value() is part
                  for name in path}  # fmt: skip
         lists = {id(name.holder): name.holder for name in names.values() if isinstance(name.holder, list)}
@@ -196,9 +200,8 @@ class Names:
         places: list[Place] = []
         attributes: list[tuple[Name, Any]] = []
         for name, value in parts:
-            key = types.CellType if isinstance(name.holder, types.CellType) else name.key
             if value is not None and isinstance(name.holder, (dict, types.CellType)):
-                places.append(Place(name.holder, key, value))
+                places.append(name.place())
             else:
                 attributes.append((name, value))
         found += [Standing(places)] if places else []
@@ -236,18 +239,6 @@ def stand_behind(pairs: Sequence[tuple[Name, Any]]) -> bool:
 def _is_read(path: Path, words: set[str]) -> bool:
     """Whether code names what a path leads to: an attribute, or a variable."""
     return bool(path) and (isinstance(path[-1].holder, types.CellType) or path[-1].key in words)
-
-
-def kinds_in(container: Any) -> list[Any]:
-    """Return the keys of a container and the classes of what it contains."""
-    if isinstance(container, dict):
-        return [*container, *map(type, container.values())]
-    return list(map(type, container))
-
-
-def has_kinds(container: Any, kinds: list[Any]) -> bool:
-    """Whether a container has these keys and contains these classes."""
-    return kinds_in(container) == kinds
 
 
 def are_empty(names: list[Name]) -> bool:

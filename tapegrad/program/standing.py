@@ -11,13 +11,14 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.autograd.function_objects import look_up
+from tapegrad.compiler.intrinsics import stack
 from tapegrad.program.watched import is_same
-from tapegrad.recording.native import incref, load
+from tapegrad.recording.native import C_INT, incref, load, next_item
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.objects import List, Object, Tuple
 from tapegrad.runtime.structs import Array
 
-__all__ = ["Place", "Standing", "elements_checked", "stand"]
+__all__ = ["Place", "Standing", "elements_checked", "kinds_checked", "kinds_in", "stand"]
 
 
 class _Absent:
@@ -157,5 +158,53 @@ def have_elements(self: Object, args: Array[Object], nargs: int) -> int:
             item = own.items[at]
             if (item.type if are_kinds else item) != wanted.items[at]:
                 answer = 1
+    incref(owner.items[answer])
+    return owner.items[answer]
+
+
+def kinds_in(container: Any) -> list[Any]:
+    """Return the keys of a container and the classes of what it contains."""
+    if isinstance(container, dict):
+        return [*container, *map(type, container.values())]
+    return list(map(type, container))
+
+
+def kinds_checked(pairs: Sequence[tuple[Any, list[Any]]]) -> list[Callable[[], bool]]:
+    """Return what asks whether containers have the keys and contain the classes that they do now, as `kinds_in` says.
+
+    Dicts are asked together and by identity, in a few nanoseconds for an item; then again, as equal keys may be others.
+    """
+    found = [elements_checked(own, kinds, are_kinds=True) for own, kinds in pairs if type(own) is list]
+    dicts = [(own, kinds) for own, kinds in pairs if isinstance(own, dict)]
+    if dicts:
+        items = [[part for key, value in dict.items(own) for part in (key, type(value))] for own, _ in dicts]
+        wanted = [part for (own, _), parts in zip(dicts, items, strict=True) for part in (own, tuple(parts))]
+        have_same = load(have_items, (True, False, *wanted))
+        found.append(lambda: have_same() or _have_kinds(dicts))
+    rest = [(own, kinds) for own, kinds in pairs if type(own) is not list and not isinstance(own, dict)]
+    return [*found, functools.partial(_have_kinds, rest)] if rest else found
+
+
+def _have_kinds(pairs: Sequence[tuple[Any, list[Any]]]) -> bool:
+    return all(kinds_in(container) == kinds for container, kinds in pairs)
+
+
+def have_items(self: Object, args: Array[Object], nargs: int) -> int:
+    """Return True if dicts have certain keys, and values of certain classes.
+
+    `self` is a tuple of True, False, and by turns of dicts and of tuples of keys and classes.
+    """
+    owner, answer, item = Tuple(self), 0, Array[Object](stack(24))  # a position, a key and a value
+    for at in range(2, owner.length, 2):
+        wanted, count = Tuple(owner.items[at + 1]), 0
+        item[0] = Object(0)
+        while answer == 0 and next_item(owner.items[at], item, item.at(1), item.at(2)) & C_INT != 0:
+            is_same_item = count < wanted.length and item[1] == wanted.items[count]
+            if is_same_item and item[2].type == wanted.items[count + 1]:
+                count += 2
+            else:
+                answer = 1
+        if count != wanted.length:
+            answer = 1
     incref(owner.items[answer])
     return owner.items[answer]

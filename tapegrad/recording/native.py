@@ -39,6 +39,7 @@ as_float: Final = external("PyNumber_Float", 1)
 add: Final = external("PyNumber_Add", 2)
 vectorcall: Final = external("PyObject_Vectorcall", 4)
 error_matches: Final = external("PyErr_ExceptionMatches", 1)
+next_item: Final = external("PyDict_Next", 4)  # of a dict, and where a position, a key and a value stand
 clear_error: Final = external("PyErr_Clear", 0)
 new_function: Final = external("PyCFunction_NewEx", 3)  # of a definition, an owner, and 0
 release_gil: Final = external("PyEval_SaveThread", 0)
