@@ -136,6 +136,31 @@ def test_packs_change_no_bit(name: str, dtype: str, monkeypatch: pytest.MonkeyPa
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("has_packs", [True, False])
+def test_long_straight_code_has_blocks(has_packs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM's code generator takes time by the square of a block's length; the results are the same bits."""
+    from tapegrad.program.fuse import text
+
+    if not has_packs:
+        monkeypatch.setattr(straight, "pack", lambda *own: {})
+
+    def function(w: Any, C: Any) -> Any:
+        x = tg.softmax(w, 0)
+        return x.sum() / tg.sqrt(x @ (C @ x))
+
+    arrays = [np.linspace(-1, 1, 30), np.eye(30) + 0.1]
+    program, _ = trace(func.value_and_grad(function), arrays)
+    fused = fuse(program)
+    blocks = fused.ir.count("load volatile i8, ptr @going")
+    assert blocks == fused.ir.count("call void @llvm.trap()") > 0
+    found = call(program, fused, arrays)
+    monkeypatch.setattr(text, "_BLOCK", 10**9)
+    whole = fuse(program)
+    assert "@going" not in whole.ir
+    for one, two in zip(found, call(program, whole, arrays), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 @pytest.mark.parametrize("size", [1000, 8000, 17_001, 70_001])
 def test_sums_of_float32_of_several_lengths(size: int) -> None:
     """A loop ends where the shortest sum ends, and another one goes on with the others."""

@@ -27,7 +27,9 @@ def write(text: Text, memory: Memory, uniform: dict[int, str], nodes: Sequence[N
     packs = pack(nodes, stores, uniform)
     one = Body(text, memory, 1, uniform)
     if not packs:
-        one.compute(nodes)
+        for node in nodes:
+            one.compute((node,))
+            text.cut()
         for place, (node, base, offset) in enumerate(stores, 1):
             one.store(node, base, offset, 0)
             text.split(place)
@@ -72,6 +74,7 @@ class _Writer:
                 waiting += missing[::-1]
                 continue
             waiting.pop()
+            self.text.cut()
             if made is None:
                 for arg in node.args:
                     self.scalar(arg)

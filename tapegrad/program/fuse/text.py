@@ -22,6 +22,9 @@ FENCE: Final = 'fence syncscope("singlethread") seq_cst'
 #: Stores between fences. LLVM's scheduler holds each access against all others between two fences: 5,000 scalars in one
 #: block take it a second.
 _STORES: Final = 64
+#: Lines of a block of straight code. LLVM's code generator looks through a block for each load: 9,000 lines in one block
+#: take it two seconds, in five half of one.
+_BLOCK: Final = 2000
 BYTES: Final = {"d": 8, "f": 4, "l": 8, "i": 4, "?": 1}
 
 
@@ -72,6 +75,7 @@ class Text:
         self.functions: set[tuple[str, str, int]] = set()  # of vmath: name, dtype, width
         self.n_formulas = 0  # calls of these
         self._count = 0
+        self._begins = 0  # where this block does
         self._known: dict[str, str] = {}  # names by instructions of this block
 
     def name(self) -> str:
@@ -93,6 +97,20 @@ class Text:
         if stores % _STORES == 0:
             self.put(FENCE)
 
+    def cut(self) -> None:
+        """Go on in another block, if this one is long; LLVM does not know that nothing else can happen."""
+        if len(self.lines) - self._begins < _BLOCK:
+            return
+        self.declared["@going"] = "@going = internal global i8 1"
+        self.declared["llvm.trap"] = "declare void @llvm.trap()"
+        following, never = self.label(), self.label()
+        goes = self.op(f"icmp ne i8 {self.op('load volatile i8, ptr @going')}, 0")
+        self.put(f"br i1 {goes}, label %{following}, label %{never}")
+        self.start(never)
+        self.put("call void @llvm.trap()")
+        self.put("unreachable")
+        self.start(following)
+
     def op(self, line: str) -> str:
         """Write an instruction, and return the name of its result: of an earlier one of this block that is the same."""
         name = self._known.get(line)
@@ -106,13 +124,14 @@ class Text:
     def start(self, label: str) -> None:
         """Begin a block."""
         self.lines.append(f"{label}:")
+        self._begins = len(self.lines)
         self._known.clear()
 
     def begin(self, *, after_this: bool = False) -> None:
         """Begin another function, which may run `after_this`."""
         if after_this:
             self.functions_before.append(self.lines)
-        self.lines = []
+        self.lines, self._begins = [], 0
         self._known.clear()
 
     def call(self, function: str, result: str, *args: str) -> str:
