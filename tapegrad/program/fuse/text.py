@@ -22,8 +22,8 @@ FENCE: Final = 'fence syncscope("singlethread") seq_cst'
 #: Stores between fences. LLVM's scheduler holds each access against all others between two fences: 5,000 scalars in one
 #: block take it a second.
 _STORES: Final = 64
-#: Lines of a block of straight code. LLVM's code generator looks through a block for each load: 9,000 lines in one block
-#: take it two seconds, in five half of one.
+#: Lines of a block of straight code. LLVM's code generator looks through a block for each load: 9,000 lines take it two
+#: seconds in one block, half of one in five.
 _BLOCK: Final = 2000
 BYTES: Final = {"d": 8, "f": 4, "l": 8, "i": 4, "?": 1}
 
