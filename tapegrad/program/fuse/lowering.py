@@ -40,7 +40,7 @@ _BITS: Final = {
     "i": np.int32,
     "?": np.int8,
 }  # of numbers that are equal to the last one
-_FEW: Final = 4096  # elements of an operand that is asked for one by one
+_FEW: Final = 4096  # elements of an operand that is asked for one by one, and of the result
 MOVEMENTS: Final = frozenset(("movement", "indexing", "joining", "convolution", "padding", "along"))
 
 
@@ -232,7 +232,7 @@ class _Lowering:
             unit = np.zeros(x.size)
             unit[k] = 1.0
             image = np.asarray(call(unit.reshape(x.shape)))
-            if image.dtype.kind == "c":
+            if image.dtype.kind == "c" or image.size > _FEW:
                 raise error
             if total is None:
                 total = np.full(image.size, graph.zero(char), object)
