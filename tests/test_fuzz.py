@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,11 +143,13 @@ def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 ZERO, INF = (0.0, 0.0), (float("inf"), float("inf"))
 
 
-def _is_principled(line: str, values: list[list[float]] | list[float], ends: tuple[float, float] | None = None) -> bool:
+def _is_principled(
+    line: str, values: Sequence[Any], ends: tuple[float, float] | None = None, dtype: str = "float64"
+) -> bool:
     from tests.fuzz.principles import is_principled
     from tests.fuzz.trace import COTANGENTS, Culprit
 
-    operands = {f"v{number}": np.array(own) for number, own in enumerate(values)}
+    operands = {f"v{number}": np.array(own, dtype) for number, own in enumerate(values)}
     with np.errstate(all="ignore"):
         return is_principled(torch, Culprit(line, operands, set(), ends or COTANGENTS[0]))
 
@@ -179,3 +182,13 @@ def test_a_wrong_slope_for_cotangents_0_or_inf_is_found(monkeypatch: pytest.Monk
     assert _is_principled(line, values, ZERO)  # 0, in PyTorch 0 times inf
     monkeypatch.setattr(tg, "pow", lambda x, y: power(x, y) + tg.sqrt(x * 0))
     assert not _is_principled(line, values, ZERO)
+
+
+def test_a_wrong_slope_where_single_precision_overflows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    atan2, line, values = tg.atan2, "v2 = m.atan2(v0, v1)", [[1e-20, 1.0], [1e-20, 2.0]]
+    assert _is_principled(line, values, dtype="float32")  # PyTorch divides by the sum of squares, which is 0
+    assert _is_principled("v2 = v0 / v1", [[0.0], [1e-20]], dtype="float32")  # of second order nan, in PyTorch -inf
+    monkeypatch.setattr(tg, "atan2", lambda x, y: 1.1 * atan2(x, y) if x.dtype == tg.float32 else atan2(x, y))
+    assert not _is_principled(line, values[:1] * 2, dtype="float32")
+    monkeypatch.setattr(tg, "atan2", lambda x, y: atan2(x, y) + (x.log() if x.dtype == tg.float32 else 0))
+    assert not _is_principled("v2 = m.atan2(v0, v1)", [[0.0], [1.0]], dtype="float32")  # inf, in PyTorch 1

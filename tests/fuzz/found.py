@@ -1026,4 +1026,21 @@ EXPLAINED: dict[str, list[str]] = {
         "v1.exp_()",
         "v1.log1p_()",
     ],
+    "the sign of 0, of second order": [
+        "v0 = m.tensor(data(447, (), 'float32', 'grid'), requires_grad=True)",
+        "v1 = m.clamp(v0, v0, v0)",
+        "v2 = v1.copysign(v1)",
+    ],
+    "the angle of a row of zeros": [
+        "v1 = m.tensor(data(219, (2, 3), 'float32', 'uniform'))",
+        "v2 = m.tensor(data(912, (3, 2), 'float32', 'normal'), requires_grad=True)",
+        "v5 = m.var_mean(v1, -1, correction=0)[0].greater(v2)",
+        "v10 = m.pow(v5, v2)",
+        "v11 = F.cosine_embedding_loss(v10, v10 * 0.5 + 1, (v10[:, 0] > 0) * 2 - 1)",
+    ],
+    "the density of a negative parameter": [
+        "v0 = m.tensor(data(198, (3, 3), 'float64', 'normal'))",
+        "v1 = m.tensor(data(208, (1,), 'float64', 'grid'), requires_grad=True)",
+        "v9 = m.igamma(v0, v1)",
+    ],
 }

@@ -73,6 +73,13 @@ def steps(torch: Any, lines: list[str]) -> Iterator[Culprit]:
             yield _apart(Culprit(line, arrays, constants))
 
 
+def value(step: Culprit) -> np.ndarray:
+    """Return what a line gives."""
+    space = prelude.space(tg) | {name: tg.tensor(values) for name, values in step.operands.items()}
+    exec(step.line, space)
+    return array(space[re.split(r" = |\.", step.line, maxsplit=1)[0]])
+
+
 def is_singular(step: Culprit) -> bool:
     """Whether a line has complex slopes that are inf or nan: in which part is chance, as in loops of PyTorch's."""
     if not any(map(np.iscomplexobj, step.operands.values())):
