@@ -1043,4 +1043,9 @@ EXPLAINED: dict[str, list[str]] = {
         "v1 = m.tensor(data(208, (1,), 'float64', 'grid'), requires_grad=True)",
         "v9 = m.igamma(v0, v1)",
     ],
+    "the product of a small number and another, of second order": [
+        "v1 = m.tensor(data(972, (2, 3, 2), 'float64', 'grid'), requires_grad=True)",
+        "v2 = m.sinc(v1)",
+        "v4 = v2.prod(0, dtype=m.float32)",
+    ],
 }

@@ -161,7 +161,11 @@ GRADIENTS = (
     Slope(r"\bcopysign_?\(", _nan, "second derivatives of nan; PyTorch has nan"),
     Slope(r"\bsgn_?\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
-    Slope(r"\bprod\(", _any(lambda x: (x != 0) & (x * x == 0)), "PyTorch divides by the square of an element"),
+    Slope(
+        r"\bprod\(",
+        _any(lambda x: (x != 0) & ((x * x == 0) | (abs(x) < 1e-9))),
+        "PyTorch divides by the square of an element, and loses digits",
+    ),
     Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
     Slope(
         r"normalize\(|cosine_similarity|cosine_embedding_loss",
