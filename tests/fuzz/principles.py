@@ -1,7 +1,7 @@
 """Slopes of which one side's are inf or nan, judged by principles in place of lists of functions.
 
-None of them excuses slopes that are finite on both sides and differ, and none inf or nan of tapegrad's for a finite
-cotangent, where PyTorch's slope is finite.
+None of them excuses slopes that are finite on both sides and differ. And none excuses inf or nan of tapegrad's for a
+finite cotangent where PyTorch's slope is finite, but that of a line whose values are all nan: it has no right slope.
 """
 
 from __future__ import annotations
