@@ -99,7 +99,7 @@ def test_is_a_ufunc(name: str, dtype: str) -> None:
     expected = oracle(op_table[name], [x], {})
     out = ufunc(x)
     assert out.dtype == dtype
-    lost = np.finfo(dtype).eps * {"gelu_tanh": 9, "erfinv": 9}.get(name, 0)  # by the oracle, near 1
+    lost = np.finfo(dtype).eps * {"gelu": 2, "gelu_tanh": 9, "erfinv": 9}.get(name, 0)  # near 1
     steep = {"ndtr": 100, "erfinv": 100, "log_ndtr": 100}.get(name, 30)  # what is rounded is multiplied by a square
     np.testing.assert_allclose(out, expected, rtol=steep * np.finfo(dtype).eps, atol=lost)
     single = ufunc(x[0])

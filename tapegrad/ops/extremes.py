@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -46,14 +45,9 @@ fmax = _choice("fmax", np.fmax, lambda x, y: x >= y, "larger")
 fmin = _choice("fmin", np.fmin, lambda x, y: x <= y, "smaller")
 
 
-def _copysign_rule(ct: Any, x: Any, out: Any) -> Any:
-    # The quotient of the two has a second derivative, which is rounding errors near 0, and nan at it.
-    change = xp.where(x != x, math.nan, xp.where((x < 0) == (out < 0), 1.0, -1.0))
-    return ct * xp.where(x == 0, 0.0, change)
-
-
 copysign = binary(
-    "copysign", np.copysign, (_copysign_rule, flat),
+    # The quotient of the two has a second derivative, which is rounding errors near 0, and nan at it.
+    "copysign", np.copysign, (lambda ct, x, out: ct * (xp.sgn(x) * xp.sgn(out)), flat),
     doc="The size of `input` with the sign of `other`.", derivative="the change of sign, 0 at 0; and 0.",
     real_only=True, to_float=True, special={(0.0, -1.0): (0.0, 0.0), (2.0, -1.0): (-1.0, 0.0)}, names=_EVERYWHERE,
 )  # fmt: skip
