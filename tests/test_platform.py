@@ -165,7 +165,7 @@ def obtain_there_too(what, key, find, make, *rest):
         llvm.get_process_triple, cpu.name, cpu.features = there
         try:
             made = make()  # LLVM refuses instructions of another CPU, and we what needs symbols of another system
-            codes[key] = made.better() if isinstance(made, drafts.Draft) else made
+            codes[key] = made.better[0]() if isinstance(made, drafts.Draft) else made
         finally:
             llvm.get_process_triple, cpu.name, cpu.features = here
     return obtain(what, key, find, make, *rest)

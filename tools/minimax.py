@@ -199,7 +199,6 @@ PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "CBRT": (mp.cbrt, lambda t: 1 / mp.cbrt(t), mpf("0.35"), mpf("2.84"), 7, "d"),
     "SMALL": (ERF, erf_weight, mpf(0), mpf("1.001"), 11, "d"),
     "SMALL_SINGLE": (ERF, erf_weight, mpf(0), mpf("1.001"), 6, "f"),
-    "LARGE": (scaled_tail, tail_weight, mpf(0), mpf("4.95"), 20, "d"),
     "LARGE_SINGLE": (scaled_tail, tail_weight, mpf(0), mpf(3), 8, "f"),
     "COMPLEMENT": (complement, lambda t: 1 / complement(t), mpf(-1), mpf(1), 25, "d"),
     **{f"NEAR_{n}": (bessel_near(n), bessel_near_weight(n), mpf(0), 25 * EDGE, 15, "d") for n in range(3)},

@@ -1,4 +1,4 @@
-"""What formulas call of AVX-512's instructions, where the CPU has them."""
+"""What formulas call of AVX-512's instructions; where the CPU has them not, others give the same bits."""
 
 from __future__ import annotations
 
@@ -73,25 +73,41 @@ def has_avx512() -> bool:
 
 
 def chosen(index: Lanes, numbers: Sequence[float]) -> Lanes:
-    """Return which of 16 float64 numbers the lowest four bits of integers choose: by AVX-512, see `has_avx512`."""
+    """Return which of 16 float64 numbers the lowest four bits of integers choose."""
     from llvmlite import ir
 
     builder, width, lane = index.builder, index.width, ir.IntType(32)
+    if not has_avx512() or not width:
+        return _loaded(index, numbers)
     if width > 8:
         return _in_halves(lambda half: chosen(half, numbers), index)
     vector, value = ir.VectorType(ir.DoubleType(), 8), index.value
-    if not width:
-        value = builder.insert_element(ir.Constant(ir.VectorType(value.type, 8), ir.Undefined), value, lane(0))
-    elif width < 8:
-        value = builder.shuffle_vector(
-            value, value, ir.Constant(ir.VectorType(lane, 8), [*range(width)] * (8 // width))
-        )
+    if width < 8:
+        whole = ir.Constant(ir.VectorType(lane, 8), [*range(width)] * (8 // width))
+        value = builder.shuffle_vector(value, value, whole)
     low, high = (
         ir.Constant(vector, [ir.Constant(ir.DoubleType(), c) for c in half]) for half in (numbers[:8], numbers[8:])
     )
     result = _instruction(builder, "llvm.x86.avx512.vpermi2var.pd.512", vector, [low, value, high])
-    if not width:
-        return Lanes(builder, builder.extract_element(result, lane(0)))
     if width < 8:
         result = builder.shuffle_vector(result, result, ir.Constant(ir.VectorType(lane, width), [*range(width)]))
     return Lanes(builder, result)
+
+
+def _loaded(index: Lanes, numbers: Sequence[float]) -> Lanes:
+    """Return the same, loaded from memory one by one."""
+    from llvmlite import ir
+
+    builder, width, double = index.builder, index.width, ir.DoubleType()
+    module, kind = builder.module, ir.ArrayType(double, len(numbers))
+    table = ir.GlobalVariable(module, kind, module.get_unique_name("numbers"))
+    table.linkage, table.global_constant = "internal", True
+    table.initializer = ir.Constant(kind, [ir.Constant(double, number) for number in numbers])
+    place, zero = (index & (len(numbers) - 1)).value, ir.Constant(ir.IntType(64), 0)
+    if not width:
+        return Lanes(builder, builder.load(builder.gep(table, [zero, place])))
+    found = ir.Constant(ir.VectorType(double, width), ir.Undefined)
+    for lane in (ir.Constant(ir.IntType(32), lane) for lane in range(width)):
+        number = builder.load(builder.gep(table, [zero, builder.extract_element(place, lane)]))
+        found = builder.insert_element(found, number, lane)
+    return Lanes(builder, found)

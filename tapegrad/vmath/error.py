@@ -1,6 +1,6 @@
-"""erf: by AVX-512 a polynomial about the nearest of 16 centres, with coefficients from a table.
+"""erf: a polynomial about the nearest of 16 centres, with coefficients from a table.
 
-Else it is x times a polynomial in x**2 up to 1, beyond 1 - exp(-x**2) times a polynomial, both computed for all.
+In float32 it is x times a polynomial in x**2 up to 1, beyond 1 - exp(-x**2) times a polynomial, both for all numbers.
 
 erfc: 1 - erf up to 1/2, beyond exp(-x**2) / (1 + 2 x) times a polynomial in (x - K) / (x + K) (M. M. Shepherd and J. G.
 Laframboise, Math. Comp. 36, 1981). erfcx and log_ndtr are made of that polynomial, too.
@@ -8,7 +8,7 @@ Laframboise, Math. Comp. 36, 1981). erfcx and log_ndtr are made of that polynomi
 
 from __future__ import annotations
 
-from tapegrad.vmath.avx512 import chosen, has_avx512
+from tapegrad.vmath.avx512 import chosen
 from tapegrad.vmath.error_table import ERF_ROWS
 from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_of, exp_parts
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, quotient, split, times_power_of_two
@@ -28,14 +28,7 @@ SMALL_SINGLE = (
     0.12837916612625122, -0.3761262595653534, 0.1128358393907547, -0.026853766292333603, 0.005188231822103262,
     -0.0008009271696209908, 7.850555266486481e-05,
 )  # fmt: skip
-# exp((1 + t)**2) erfc(1 + t) for 1 + t up to 5.95 and 4, error of erf 2**-56.5 and 2**-28.6.
-LARGE = (
-    0.427583576155807, -0.273212014783887, 0.154371561371103, -0.07922696891935052, 0.03757229590295429,
-    -0.016661866415127104, 0.006970127301439849, -0.002769005586298517, 0.0010501007363569641,
-    -0.00038159534336815306, 0.00013307860489315896, -4.440526860657215e-05, 1.4018098688873653e-05,
-    -4.093163116298691e-06, 1.0686162413693061e-06, -2.391010881862154e-07, 4.367370181212631e-08,
-    -6.15067587595442e-09, 6.189270172248498e-10, -3.926215980656057e-11, 1.172415946752318e-12,
-)  # fmt: skip
+# exp((1 + t)**2) erfc(1 + t) for 1 + t up to 4, error of erf 2**-28.6.
 LARGE_SINGLE = (
     0.42758357524871826, -0.2732110619544983, 0.15435054898262024, -0.07905328273773193, 0.03687480092048645,
     -0.015109865926206112, 0.004911037627607584, -0.001056951005011797, 0.00010682591528166085,
@@ -58,7 +51,7 @@ def _near(size: Lanes, form: Format) -> Lanes:
     return fma(size, polynomial(size * size, SMALL if form == DOUBLE else SMALL_SINGLE), size)
 
 
-def _by_table(x: Lanes) -> Lanes:
+def _erf(x: Lanes) -> Lanes:
     """Return erf(c) + t p(t), where |x| = c + t, and p is the polynomial of the centre c; about 0 it is t + t p(t)."""
     size = absolute(x)
     size = where(size > 5.95, 5.95, size)  # beyond, erf is 1
@@ -68,19 +61,15 @@ def _by_table(x: Lanes) -> Lanes:
     return copysign(fma(t, polynomial(t, coefficients), where(centre == 0.0, t, value)), x)
 
 
-def _erf(x: Lanes, form: Format) -> Lanes:
-    if form == DOUBLE and has_avx512():
-        return _by_table(x)
+def _erf_single(x: Lanes) -> Lanes:
     size = absolute(x)
-    end = 5.95 if form == DOUBLE else 4.0  # beyond, erf is 1
-    small = _near(size, form)
     # In a loop with erf's derivative, LLVM computes this exponential once.
-    power = exp_of(-(x * x), form, EXP if form == DOUBLE else EXP_SINGLE)
-    scaled = polynomial(where(size > end, end, size) - 1.0, LARGE if form == DOUBLE else LARGE_SINGLE)
-    return copysign(where(size < 1.0, small, fma(-power, scaled, 1.0)), x)
+    power = exp_of(-(x * x), SINGLE, EXP_SINGLE)
+    scaled = polynomial(where(size > 4.0, 4.0, size) - 1.0, LARGE_SINGLE)  # beyond, erf is 1
+    return copysign(where(size < 1.0, _near(size, SINGLE), fma(-power, scaled, 1.0)), x)
 
 
-erf = function("erf", lambda x: _erf(x, DOUBLE), lambda x: _erf(x, SINGLE))
+erf = function("erf", _erf, _erf_single)
 
 
 def _scaled(size: Lanes) -> Lanes:
