@@ -1048,4 +1048,10 @@ EXPLAINED: dict[str, list[str]] = {
         "v2 = m.sinc(v1)",
         "v4 = v2.prod(0, dtype=m.float32)",
     ],
+    "integers filled with what requires grad": [
+        "v0 = m.tensor(data(53, (), 'float32', 'grid'), requires_grad=True)",
+        "v1 = m.ones([2, 3], dtype=m.int64)",
+        "v1.fill_(v0)",
+        "v4 = m.swapdims(v1, 0, -2)",
+    ],
 }

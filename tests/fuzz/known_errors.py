@@ -117,6 +117,7 @@ ACCEPTED = (
     Error(r"\bkron\(", r"view size is not compatible", "strides are NumPy's"),
     Error(r"max_unpool", r"invalid max index", "of several nans the pools take the first"),
     Error(r"setitem|fill_|copy_", r"isDifferentiableType\(grad", "integers never require grad, here"),
+    Error(r"", r"Autograd not support dtype: (Long|Int|Short|Char|Byte|Bool)", "the same, of such integers"),
     Error(r"nll_loss|cross_entropy", r"grad_input must be contiguous", "of PyTorch's second derivative"),
 )
 
