@@ -230,7 +230,7 @@ _COMPILER = (
     "elements.py", "cpu.py", "together.py",
     os.path.join("..", "runtime", "structs.py"),
     *(os.path.join("..", "vmath", f"{name}.py") for name in (
-        "lanes", "functions", "pairs", "formats", "exponential", "logarithm", "trigonometric", "far",
+        "lanes", "avx512", "functions", "pairs", "formats", "exponential", "logarithm", "trigonometric", "far",
     )),
 )  # fmt: skip
 
