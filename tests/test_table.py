@@ -311,6 +311,7 @@ BETTER: dict[str, Callable[..., Any]] = {
     "pow": lambda x, y: (x == 0) & np.isnan(y),  # PyTorch: nan, though 0 for all other exponents
     "div": lambda x, y: (x == 0) & (abs(y) < 1e-300),  # ours: nan; see semantics.md
     "copysign": lambda x, y: np.isinf(x),  # PyTorch: nan
+    "atan2": lambda x, y: abs(x) + abs(y) < 1e-150,  # PyTorch: 0 where squares underflow
     "selu": np.isnan,  # PyTorch: nan in vectors, a slope in their remainders
 }
 TAKES_NUMBERS = ("hardshrink", "threshold")  # PyTorch's function: no tensors

@@ -127,13 +127,15 @@ atan = unary(
 
 
 def _ordinate_rule(ct: Any, x: Any, y: Any) -> Any:
-    size = x * x + y * y
-    return xp.where(size == 0, 0.0, ct) * (y / xp.where(size == 0, 1.0, size))
+    size = xp.hypot(x, y)  # of small and large numbers squares underflow and overflow
+    divisor = xp.where(size == 0, 1.0, size)
+    return xp.where(size == 0, 0.0, ct) * (y / divisor / divisor)
 
 
 def _abscissa_rule(ct: Any, x: Any, y: Any) -> Any:
-    size = x * x + y * y
-    return xp.where(size == 0, 0.0, -ct) * (x / xp.where(size == 0, 1.0, size))
+    size = xp.hypot(x, y)
+    divisor = xp.where(size == 0, 1.0, size)
+    return xp.where(size == 0, 0.0, -ct) * (x / divisor / divisor)
 
 
 atan2 = binary(
@@ -143,7 +145,10 @@ atan2 = binary(
     derivative=":math:`y/(x^2 + y^2)` and :math:`-x/(x^2 + y^2)`; 0 for both at the origin.",
     to_float=True, real_only=True, domain=(0.1, 3.0),  # far from the origin, where it has no slope
     check_dtypes=no_numbers("atan2", "input", "other"),
-    special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (-1.0, -1.0): (-0.5, 0.5), (2.0, -1.0): (-0.2, -0.4)},
+    special={
+        (0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (-1.0, -1.0): (-0.5, 0.5), (2.0, -1.0): (-0.2, -0.4),
+        (1e-25, 1e-25): (5e24, -5e24),
+    },
     oracle=np.arctan2,
     names=Names(method=True, inplace=True, aliases=("arctan2",)),
 )  # fmt: skip
