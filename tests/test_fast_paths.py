@@ -63,7 +63,6 @@ NO_KERNEL = {
     "ellipk",
     "sine_integral",
     "beta_derivative",
-    "betainc",
     "gamma_derivative",
     "iv",
     "ive",
@@ -90,7 +89,6 @@ NO_KERNEL = {
     "beip",
     "ber",
     "berp",
-    "betaincinv",
     "eval_gegenbauer",
     "eval_genlaguerre",
     "eval_jacobi",
@@ -145,9 +143,8 @@ WITHOUT_KERNEL = {
     **{name: {0: (1,), 1: (1,)} for name in ("ellipeinc", "ellipkinc", "jacobi_amplitude")},  # the parameter's
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
     # By the parameter.
-    **dict.fromkeys(
-        ("gammainc", "gammaincc", "gammaincinv", "gammainccinv", "gamma_density"), dict.fromkeys(range(7), (0,))
-    ),
+    **dict.fromkeys(("gammainc", "gammaincc", "gammaincinv", "gammainccinv"), dict.fromkeys(range(7), (0,))),
+    **dict.fromkeys(("betainc", "betaincinv"), {0: (0, 1), 1: (0, 1)}),
 }
 # Ops of two operands whose cotangents one kernel does not compute: one is the cotangent itself, or has no kernel.
 NOT_FUSED = {
@@ -159,7 +156,6 @@ NOT_FUSED = {
     "gammaincc",
     "gammaincinv",
     "gammainccinv",
-    "gamma_density",
 }
 FUSED = {op.name for op in op_table.values() if op.family == "binary" and all(map(callable, op.vjp))} - NOT_FUSED
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.forward.scipy import SciPy
 from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.op import xp
@@ -24,28 +25,31 @@ entr = unary(
 )  # fmt: skip
 
 
-def _times_log(ct: Any, x: Any, y: Any, log: Any) -> Any:
-    """Return `ct` times a logarithm: 0 where `ct` or x is 0 and y is not positive, and where `ct` is 0 and y is inf."""
-    hidden = ((x == 0) | (ct == 0)) & (y <= 0) | (ct == 0) & (y == math.inf)
-    return xp.where(hidden, 0.0, ct) * log(xp.where(hidden, 1.0, y))
+def _xlogy_rule(ct: Any, x: Any, y: Any) -> Any:
+    hidden = (x == 0) & (y <= 0)
+    return xp.xlogy(xp.where(hidden, 0.0, ct), xp.where(hidden, 1.0, y))
+
+
+def _xlog1py_rule(ct: Any, x: Any, y: Any) -> Any:
+    hidden = (x == 0) & (y <= -1)
+    return xp.xlog1py(xp.where(hidden, 0.0, ct), xp.where(hidden, 0.0, y))
 
 
 xlogy = binary(
-    "xlogy", None,
-    (lambda ct, x, y: _times_log(ct, x, y, xp.log), lambda ct, x, y: ct * x / y),
+    "xlogy", Function("xlogy", SciPy("xlogy"), formula=lambda x, y: xp.xlogy(x, y)),
+    (_xlogy_rule, lambda ct, x, y: ct * x / y),
     doc="Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan).",
     derivative=":math:`\\log y`, 0 at :math:`x = 0 \\ge y`; and :math:`x/y`.",
     to_float=True, real_only=True, domain=(0.1, 3.0), special={(0.0, 0.0): (0.0, np.nan), (0.0, 2.0): (math.log(2), 0)},
-    names=_TOO, fx=lambda x, y: xp.where((x == 0) & (y == y), 0.0, x * xp.log(xp.where((x == 0) & (y == y), 1.0, y))),
+    names=_TOO,
 )  # fmt: skip
 
 xlog1py = binary(
-    "xlog1py", None,
-    (lambda ct, x, y: _times_log(ct, x, y + 1, lambda z: xp.log1p(z - 1)), lambda ct, x, y: ct * x / (y + 1)),
+    "xlog1py", Function("xlog1py", SciPy("xlog1py"), formula=lambda x, y: xp.xlog1py(x, y)),
+    (_xlog1py_rule, lambda ct, x, y: ct * x / (y + 1)),
     doc="Product :math:`x \\log(1 + y)`, which is 0 where `input` is 0 (unless `other` is nan).",
     derivative=":math:`\\log(1 + y)`, 0 at :math:`x = 0, y \\le -1`; and :math:`x/(1 + y)`.",
     to_float=True, real_only=True, domain=(-0.9, 3.0), special={(0.0, -1.0): (0.0, np.nan)}, names=_ONLY,
-    fx=lambda x, y: xp.where((x == 0) & (y == y), 0.0, x * xp.log1p(xp.where((x == 0) & (y == y), 0.0, y))),
 )  # fmt: skip
 
 _LN2 = math.log(2)

@@ -20,7 +20,7 @@ from tapegrad.vmath.log_gamma import lgamma
 from tapegrad.vmath.logarithm import log, log1p, log2, log10, softplus
 from tapegrad.vmath.psi import digamma, trigamma
 from tapegrad.vmath.roots import cbrt, hypot
-from tapegrad.vmath.simple import alike, conj, flat_by, pow, real, sgn, sigmoid, sqrt, where
+from tapegrad.vmath.simple import alike, conj, flat_by, pow, real, sgn, sigmoid, sqrt, where, xlog1py, xlogy
 from tapegrad.vmath.trigonometric import cos, sin, tan
 
 __all__ = [
@@ -28,5 +28,5 @@ __all__ = [
     "cos", "cosh", "digamma", "erf", "erfc", "erfcx", "erfinv", "exp", "exp2", "expm1", "flat_by", "floor_divide",
     "fmod", "gamma_density", "hypot", "i0", "i0e", "i1", "i1e", "lgamma", "log", "log10", "log1p", "log2", "log_ndtr",
     "nextafter", "pow", "real", "remainder", "sgn", "sigmoid", "sin", "sinh", "softplus", "sqrt", "tan", "tanh",
-    "trigamma", "trunc_divide", "where",
+    "trigamma", "trunc_divide", "where", "xlog1py", "xlogy",
 ]  # fmt: skip

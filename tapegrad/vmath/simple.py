@@ -10,7 +10,7 @@ from tapegrad.vmath import pairs
 from tapegrad.vmath.exponential import exp
 from tapegrad.vmath.exponential import sigmoid as real_sigmoid
 from tapegrad.vmath.functions import of_complex
-from tapegrad.vmath.logarithm import log
+from tapegrad.vmath.logarithm import log, log1p
 from tapegrad.vmath.powers import power
 
 Scalar = Any  # float or complex: each function is compiled for the kinds that it is called with
@@ -56,8 +56,16 @@ def pow(x: Scalar, y: Scalar) -> Scalar:
         # The logarithm of 0 would make nan of 0 to the power 0, and to a positive one.
         if x == 0 and y == 0:
             return exp(x * y * 0.0)
-        return x * y * 0.0 if x == 0 and y.real > 0 else exp(y * log(x + 0j))
+        return x * y * 0.0 if x == 0 and y.real > 0 else exp(y * log(alike(x, y)))
     return power(x, y)
+
+
+def xlogy(x: Scalar, y: Scalar) -> Scalar:
+    return where((x == 0) & (y == y), 0.0, x * log(y))
+
+
+def xlog1py(x: Scalar, y: Scalar) -> Scalar:
+    return where((x == 0) & (y == y), 0.0, x * log1p(y))
 
 
 def alike(x: Scalar, other: Scalar) -> Scalar:
