@@ -47,6 +47,8 @@ class Power:
         dtype = np.result_type(x, y)
         if dtype.kind == "f":
             return _POWER.ufunc(dtype.name)(x, y)
+        if dtype.kind == "c" and x.__class__ in (int, float, complex) and x == 1:
+            return np.ones(y.shape, dtype) if y.ndim else dtype.type(1)  # to any power, also nan, as in PyTorch
         if dtype.kind in "iu":
             check_exponent(x, y)
         return x**y

@@ -174,6 +174,8 @@ def forward_for(
                 )
 
             return with_casts
+        if isinstance(function, Power) and layouts[0].weak and common.kind == "c":
+            return function
         if scalar is not None and len(layouts) == 2 and all(layout.ndim == 0 for layout in layouts):
             # Scalar objects multiply in 40 ns, arrays without dimensions in 280.
             arrays = [not layout.inline for layout in layouts]
