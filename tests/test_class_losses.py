@@ -28,14 +28,20 @@ def test_classes_that_do_not_count(name, ignored, reduction, shape):
 
 
 def test_rows_that_do_not_count_may_be_anything():
-    x = tg.tensor([[1.0, 2.0], [np.inf, np.nan], [np.nan, 1.0]], requires_grad=True)
-    loss = tg.nn.functional.cross_entropy(x, tg.tensor([1, -100, -100]))
-    loss.backward()
+    """The loss is that of the others; their slopes are 0 times probabilities, which may be nan, as in PyTorch."""
+    x = tg.tensor([[1.0, 2.0], [np.inf, 1.0], [np.nan, 1.0], [-np.inf] * 2, [-np.inf, 1.0]], requires_grad=True)
+    target = tg.tensor([1, -100, -100, -100, -100])
+    loss = tg.nn.functional.cross_entropy(x, target)
     assert loss.item() == pytest.approx(np.log1p(np.exp(-1.0)))
-    assert x.grad[1:].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    losses = [tg.nn.functional.cross_entropy(*pair, reduction="sum") for pair in zip(x, target, strict=True)]
+    for create_graph in (True, False):  # by the rule, and by the kernel
+        for own in (loss, sum(losses, tg.tensor(0.0))):
+            (slope,) = tg.autograd.grad(own, x, create_graph=create_graph, retain_graph=True)
+            assert slope.isnan().tolist() == [[is_nan] * 2 for is_nan in (False, True, True, True, False)]
+            assert slope[4].tolist() == [0.0, 0.0]
     with pytest.raises(IndexError, match="Target -100 is out of bounds"):
-        tg.nn.functional.cross_entropy(x, tg.tensor([1, -100, -1]), ignore_index=-1)
-    assert tg.nn.functional.cross_entropy(x, tg.tensor([-100] * 3)).isnan()
+        tg.nn.functional.cross_entropy(x[:3], tg.tensor([1, -100, -1]), ignore_index=-1)
+    assert tg.nn.functional.cross_entropy(x[:3], tg.tensor([-100] * 3)).isnan()
     target = tg.tensor([1, -100, 0])
     assert tg.autograd.gradgradcheck(
         lambda x: tg.nn.functional.cross_entropy(x, target), tg.rand(3, 2, requires_grad=True)

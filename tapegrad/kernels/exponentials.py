@@ -256,7 +256,7 @@ def _class_loss(dtype: str, width: int) -> Block:
 
 def _class_loss_back(dtype: str, width: int) -> Block:
     kind, add_powers, logs_of_sums = np.dtype(dtype).type, _add_powers(dtype, width), _logs_of_sums(dtype, width)
-    wide, room, ignored, infinite = np.float64, TERMS * width, IGNORED, math.inf
+    wide, room, ignored, infinite, largest = np.float64, TERMS * width, IGNORED, math.inf, _largest(dtype)
 
     def block(args: int, start: int, number: int, many: int, n: int, step: int, stride: int, adds: int) -> int:
         x, target = get(args, 1) + start, get(args, 4) + start
@@ -265,8 +265,9 @@ def _class_loss_back(dtype: str, width: int) -> Block:
         top, log_of_sum = as_pointer(stack(8), dtype), as_pointer(stack(8), "float64")  # of one line
         for i in range(many):
             chosen, out = get(get(args, 2), number + i), load(outs, number + i)
-            if chosen == ignored:
-                store(shifts, i, kind(infinite))
+            if chosen == ignored:  # 0 times the probabilities, which are nan beside nan or if the largest is infinite
+                largest(top, x + i * step, 1, n, step, stride)
+                store(shifts, i, kind(infinite) if abs(load(top, 0)) < infinite else kind(math.nan))
                 store(factors, i, kind(0))
                 continue
             shift = wide(out) + wide(load_at(x, i * step + chosen * stride, dtype))

@@ -121,9 +121,9 @@ def _class_loss_by_numpy(x: np.ndarray, indices: np.ndarray, dim: tuple[int, ...
 def _class_loss_rule(ct: Any, x: Any, index_arrays: tuple[np.ndarray, ...], out: Any) -> Any:
     """Return the cotangent of the scores; `out` is for the kernel, which so needs no sum of exponentials."""
     indices = as_integers(index_arrays[0])
-    ignored = xp.unsqueeze(indices == IGNORED, 1)
-    slopes = xp.unsqueeze(ct, 1) * xp.softmax(x, 1) - _in_class(ct, index_arrays, x.shape[1])
-    return xp.where(ignored, 0.0, slopes) if isinstance(indices, np.ndarray) and ignored.any() else slopes
+    ignored = indices == IGNORED
+    kept = xp.where(ignored, 0.0, ct) if isinstance(indices, np.ndarray) and ignored.any() else ct
+    return xp.unsqueeze(kept, 1) * xp.softmax(x, 1) - _in_class(ct, index_arrays, x.shape[1])
 
 
 class_loss_op = _op(
