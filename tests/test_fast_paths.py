@@ -144,7 +144,7 @@ WITHOUT_KERNEL = {
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
     # By the parameter.
     **dict.fromkeys(("gammainc", "gammaincc", "gammaincinv", "gammainccinv"), dict.fromkeys(range(7), (0,))),
-    **dict.fromkeys(("betainc", "betaincinv"), {0: (0, 1), 1: (0, 1)}),
+    **{name: {0: (0, 1), 1: (0, 1)} for name in ("betainc", "betaincinv")},
 }
 # Ops of two operands whose cotangents one kernel does not compute: one is the cotangent itself, or has no kernel.
 NOT_FUSED = {

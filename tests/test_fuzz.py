@@ -192,3 +192,64 @@ def test_a_wrong_slope_where_single_precision_overflows_is_found(monkeypatch: py
     assert not _is_principled(line, values[:1] * 2, dtype="float32")
     monkeypatch.setattr(tg, "atan2", lambda x, y: atan2(x, y) + (x.log() if x.dtype == tg.float32 else 0))
     assert not _is_principled("v2 = m.atan2(v0, v1)", [[0.0], [1.0]], dtype="float32")  # inf, in PyTorch 1
+
+
+def test_a_wrong_slope_beside_a_nan_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that is nan has no right slope; others have one, and those that are parts of several values."""
+    power, line, values = tg.pow, "v1 = m.pow(v0, 0.5)", [[-float("inf"), 2.0]]
+    assert _is_principled(line, values)  # 0, in PyTorch nan
+    assert _is_principled("v1 = m.pow(v0, 0.5)", [[-float("inf")]])  # of values that are all nan
+    monkeypatch.setattr(tg, "pow", lambda x, y: power(x, y) + tg.where(x == 2, 0.1 * (x - x.detach()), 0.0))
+    assert not _is_principled(line, values)
+    cumsum, line, values = tg.cumsum, "v1 = m.cumsum(v0, 0)", [[1.0, float("nan"), 2.0]]
+    monkeypatch.setattr(tg, "cumsum", lambda x, dim: cumsum(x, dim) + 0.1 * (x - x.detach()))
+    assert not _is_principled(line, values)
+
+
+def test_a_wrong_slope_that_is_infinite_in_pytorch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Second derivatives may be inf on the one side and nan on the other, but not inf and a number."""
+    divide, values = tg.div, [[0.0, 1.0], [1e-20, 1.0]]
+    assert _is_principled("v2 = m.div(v0, v1)", values, dtype="float32")  # of second order nan, in PyTorch -inf
+    monkeypatch.setattr(tg, "div", lambda x, y: divide(x, tg.where(x == 0, y.detach(), y)))
+    assert not _is_principled("v2 = m.div(v0, v1)", values, dtype="float32")  # of second order 0, in PyTorch -inf
+
+
+def _is_right(line: str, values: Sequence[Any], dtype: str = "float64") -> bool:
+    from tests.fuzz.principles import is_right
+    from tests.fuzz.trace import Culprit
+
+    operands = {f"v{number}": np.array(own, dtype) for number, own in enumerate(values)}
+    with np.errstate(all="ignore"):
+        return is_right(torch, Culprit(line, operands, set()))
+
+
+def test_a_wrong_slope_where_pytorch_loses_digits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    copysign, line, values = tg.copysign, "v1 = m.copysign(v0, 1.0)", [[3.3610597e-17, 2.0]]
+    assert _is_right(line, values)  # of second order 0, in PyTorch errors of rounding divided by the number
+    monkeypatch.setattr(tg, "copysign", lambda x, y: copysign(x, y) + 0.05 * (x - x.detach()) ** 2)
+    assert not _is_right(line, values)
+    prod, line, values = tg.prod, "v1 = m.prod(v0)", [[1e-10, 3.0, 2.0]]
+    assert _is_right(line, values, "float32")  # of second order 2.5, in PyTorch 2048
+    monkeypatch.setattr(tg, "prod", lambda x: prod(x) + 0.5 * ((x - x.detach()) ** 2).sum())
+    assert not _is_right(line, values, "float32")
+    atan2, line, values = tg.atan2, "v2 = m.atan2(v0, v1)", [[1e-170], [1e-170]]
+    assert _is_right(line, values)  # 5e169, in PyTorch 0
+    monkeypatch.setattr(tg, "atan2", lambda x, y: 1.1 * atan2(x, y))
+    assert not _is_right(line, values)
+
+
+def test_a_wrong_gradient_where_pytorch_underflows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of log1p PyTorch divides by a square, which overflows; that alone is seen where large slopes multiply it."""
+    from tests.fuzz.programs import check
+
+    log1p = tg.log1p
+    lines = [
+        "v0 = m.tensor([400.0 + 1j, 1.0 + 0j], dtype=m.complex128, requires_grad=True)",
+        "v1 = m.exp(v0)",
+        "v2 = m.log1p(v1)",
+    ]
+    assert check(torch, lines) is None
+    monkeypatch.setattr(tg, "log1p", lambda x: log1p(x) + 0.1 * ((x - x.detach()) / x.detach()) ** 2)
+    mismatch = check(torch, lines)
+    assert mismatch is not None
+    assert mismatch.kind == "gradient"

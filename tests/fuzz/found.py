@@ -329,6 +329,21 @@ FOUND: dict[str, list[str]] = {
         "v0.__setitem__((..., m.zeros(0, dtype=m.bool)), 2.0)",
     ],
     "an integer beside no indices was out of range": ["v0 = m.ones(2, 3)", "v1 = v0[[], 5]"],
+    "the number 1 to a complex power that is nan was nan": [
+        "v0 = m.full((2,), complex(float('nan'), 1.0), requires_grad=True)",
+        "v1 = m.pow(1, v0)",
+        "v2 = 1.0 ** v0.sum()",
+    ],
+    "the sign of an imaginary zero was lost in slopes of powers": [
+        "v0 = m.tensor([complex(-1e-3, -0.0)], requires_grad=True)",
+        "v1 = m.tensor([complex(0.0, -1.2)], requires_grad=True)",
+        "v2 = m.pow(v0, v1)",
+    ],
+    "slopes of an item that is ignored were 0 beside nan": [
+        "v0 = m.log(m.tensor(data(1, (3, 2), 'float64')).requires_grad_())",
+        "v1 = F.cross_entropy(v0, m.tensor([0, 1, -100]))",
+        "v2 = F.cross_entropy(v0[2], m.tensor(-100), reduction='sum')",
+    ],
 }
 
 #: Programs that differ for a reason that semantics.md or kinks.md of docs/understand gives, which is recognised.

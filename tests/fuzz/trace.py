@@ -73,9 +73,9 @@ def steps(torch: Any, lines: list[str]) -> Iterator[Culprit]:
             yield _apart(Culprit(line, arrays, constants))
 
 
-def value(step: Culprit) -> np.ndarray:
+def value(step: Culprit, module: Any = tg) -> np.ndarray:
     """Return what a line gives."""
-    space = prelude.space(tg) | {name: tg.tensor(values) for name, values in step.operands.items()}
+    space = prelude.space(module) | {name: module.tensor(values) for name, values in step.operands.items()}
     exec(step.line, space)
     return array(space[re.split(r" = |\.", step.line, maxsplit=1)[0]])
 
