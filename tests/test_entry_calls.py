@@ -216,7 +216,8 @@ def test_no_reference_is_lost_or_kept():
         lambda: call(x, t, number, integer, flag=flag),
     ]
     for case in cases:
-        case()
+        for _ in range(3):  # variants keep up to two arrays of each output
+            case()
         gc.collect()
         before = [sys.getrefcount(thing) for thing in things]
         for _ in range(50):
@@ -226,6 +227,8 @@ def test_no_reference_is_lost_or_kept():
     results, fresh = cases[4](), tuple([tg.zeros(3) for _ in range(4)])
     for some in (results, fresh):
         counts = [(sys.getrefcount(one), sys.getrefcount(one._data)) for one in some]
+        if some is results:  # the variant keeps the first one, which is no number: see test_kept_arrays.py
+            counts[0] = (counts[0][0], counts[0][1] - 1)
         assert counts == [(sys.getrefcount(one), sys.getrefcount(one._data)) for one in fresh]
 
 

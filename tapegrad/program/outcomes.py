@@ -7,13 +7,14 @@ from typing import Final
 from tapegrad.compiler.intrinsics import call, stack
 from tapegrad.program.templates import CONSTANT, DICT, LIST, MADE, OUTPUT
 from tapegrad.program.variants import BuildFields, DispatchFields, OutputFields, VariantFields
-from tapegrad.recording.native import C_INT, decref, incref, integer, new_list, new_object, vectorcall
+from tapegrad.recording.native import C_INT, decref, incref, integer, new_list, new_object, new_tuple, vectorcall
 from tapegrad.recording.objects import PlanObject, Runtime, new_tensor
 from tapegrad.recording.results import result_of
-from tapegrad.runtime.objects import List, NDArray, Object, Tuple
+from tapegrad.runtime.objects import ALIGNED, C_CONTIGUOUS, OWNS_DATA, WRITEABLE, List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array
 from tapegrad.tape.structs import PlanFields
 
+_WHOLE: Final = C_CONTIGUOUS | OWNS_DATA | ALIGNED | WRITEABLE
 RAISED: Final = -1  # in place of a result
 
 
@@ -24,12 +25,49 @@ def drop(objects: Array[Object], count: int) -> None:
             decref(objects[number])
 
 
+def is_free(array: NDArray, wanted: OutputFields) -> int:
+    """Whether nobody else has an array that is kept, and it is as it was made."""
+    if array.references != 1 or array.dtype != wanted.dtype or array.ndim != wanted.ndim:
+        return 0
+    if array.flags & _WHOLE != _WHOLE or array.weak_references != 0:
+        return 0
+    for dim in range(wanted.ndim):
+        if array.shape[dim] != wanted.shape[dim]:
+            return 0
+    return 1
+
+
+def kept_array(kept: List, wanted: OutputFields) -> NDArray:
+    """Return one of the last two arrays of an output, if it is free; 0 if none is."""
+    for place in range(2):
+        array = NDArray(kept.items[place])
+        if is_free(array, wanted):
+            incref(array)
+            return array
+    return NDArray(0)
+
+
+def keep(kept: List, array: NDArray) -> None:
+    """Keep an array in place of the older one."""
+    older = kept.items[1]
+    kept.items[1] = kept.items[0]
+    kept.items[0] = array
+    incref(array)
+    decref(older)  # in the end: what watches it may call the function
+
+
 def new_array(runtime: Runtime, wanted: OutputFields) -> NDArray:
     """Return an array for an output; 0 if Python raised."""
     if wanted.large != 0:
         return NDArray(vectorcall(runtime.empty_large, wanted.large, 2, 0))
-    incref(wanted.dtype)  # NumPy takes a reference
-    return NDArray(call(runtime.new_array, wanted.ndim, wanted.shape, wanted.dtype, 0))
+    kept = wanted.kept
+    array = kept_array(kept, wanted) if kept != 0 else NDArray(0)
+    if array == 0:
+        incref(wanted.dtype)  # NumPy takes a reference
+        array = NDArray(call(runtime.new_array, wanted.ndim, wanted.shape, wanted.dtype, 0))
+        if kept != 0 and array != 0:
+            keep(kept, array)
+    return array
 
 
 def new_arrays(
@@ -123,7 +161,12 @@ def new_container(dispatch: DispatchFields, build: BuildFields, items: Array[Obj
         return made
     if build.kind == DICT:
         return new_dict(dispatch, build.keys, items, count)
-    container = Object(new_list(count) if build.kind == LIST else new_object(build.object, count))
+    if build.kind == LIST:
+        container = Object(new_list(count))
+    elif build.object == dispatch.runtime.tuple_type:  # of these CPython keeps some that are free
+        container = Object(new_tuple(count))
+    else:
+        container = Object(new_object(build.object, count))
     if container == 0:
         drop(items, count)
         return container

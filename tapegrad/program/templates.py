@@ -31,6 +31,9 @@ CONSTANT, TUPLE, LIST, DICT, OUTPUT, GRADIENT, RECORD, SLOTTED, MADE = 0, 1, 2, 
 # that a variant keeps takes 10 ns more.
 WORDS_ON_STACK: Final = 512
 MEMORY_ON_STACK: Final = 512
+#: Bytes of the largest result that a variant keeps, to give it out again when nobody else has it: NumPy needs 60 ns to
+#: make an array, and this takes 5.
+KEPT: Final = 1 << 14
 _ALIGNMENT: Final = 64
 _BYTE: Final = np.dtype(np.uint8)
 
@@ -260,7 +263,9 @@ def output(pieces: Pieces, layout: Layout, offset: int, as_tensor: bool) -> list
     is_large = layout.ndim > 0 and layout.nbytes >= pool.THRESHOLD
     large = pieces.empty_arguments(shape, dtype) if is_large else 0
     tensor = pieces.hold(of_output(layout)) if as_tensor else 0
-    return [pieces.hold(dtype), layout.ndim, pieces.add(shape), large, offset, tensor]
+    is_kept = layout.ndim > 0 and layout.nbytes <= KEPT
+    kept = pieces.hold([None, None]) if is_kept else 0
+    return [pieces.hold(dtype), layout.ndim, pieces.add(shape), large, kept, offset, tensor]
 
 
 def build(pieces: Pieces, tree: Any) -> list[list[int]]:

@@ -69,6 +69,7 @@ class OutputFields(Struct):
     ndim: int  # 0: a number, which becomes a scalar
     shape: Array[int]
     large: Array[Object]  # the arguments of `tapegrad.runtime.pool.empty`; 0 if the array is small
+    kept: List  # the last arrays of this output, if they are small: what nobody else has is given out again; 0: none
     offset: int  # of a number in the memory of a call
     layout: LayoutObject  # 0 if it does not become a tensor
     plan: PlanObject  # of the entry of this result, which is the call's, or one among several; 0: none

@@ -29,6 +29,7 @@ DATA: Final = OBJECT_HEADER // 8  # the word in which an array has its data poin
 
 _allocate: Final = external("PyType_GenericAlloc", 2)  # of a class, and of how many items: a tuple without them, too
 new_list: Final = external("PyList_New", 1)
+new_tuple: Final = external("PyTuple_New", 1)
 get_item: Final = external("PyObject_GetItem", 2)
 append: Final = external("PyList_Append", 2)
 new_bytes: Final = external("PyBytes_FromStringAndSize", 2)
@@ -53,14 +54,13 @@ if sys.version_info < (3, 14):
 else:
     _FLAGS: Final = 19  # the word of a class that has its flags, behind the head
     _IS_TUPLE: Final = 1 << 26
-    _new_tuple: Final = external("PyTuple_New", 1)
 
     def new_object(kind: Type, count: int) -> int:
         """Return a new object. Since Python 3.14 there is one empty tuple, and tuples keep their hash: -1 for none."""
         if kind.reserved[_FLAGS] & _IS_TUPLE == 0:
             return _allocate(kind, count)
         if kind.base.base == 0:  # tuple itself, behind which is only object
-            return _new_tuple(count)
+            return new_tuple(count)
         made = Tuple(_allocate(kind, count))
         if made != 0:
             made.hash = -1

@@ -87,9 +87,11 @@ class NDArray(Object):
     base: Object
     dtype: Object
     flags: int = int32()
+    weak_references: Object
 
 
 C_CONTIGUOUS: Final = 0x0001
+OWNS_DATA: Final = 0x0004
 ALIGNED: Final = 0x0100
 WRITEABLE: Final = 0x0400
 
