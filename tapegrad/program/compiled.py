@@ -32,6 +32,7 @@ from tapegrad.program.standing import Place
 from tapegrad.program.trace import trace
 from tapegrad.program.values import Values
 from tapegrad.program.version import Version, is_new_leaf
+from tapegrad.runtime.objects import inherit_vectorcall
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -43,11 +44,10 @@ LIMIT: Final = 16
 MOST: Final = 64
 
 
-class Compiled:
+class Compiled(functools.partial[Any]):
     """A function that runs as a program; see `compile`.
 
-    Each instance has a class of its own, whose ``__call__`` is compiled code: a method in Python would take longer than
-    small programs.
+    It is a partial function of compiled code, without arguments: CPython calls it like a built-in function.
 
     Examples
     --------
@@ -64,15 +64,16 @@ class Compiled:
         """Return a function that is not traced yet."""
         name = getattr(function, "__name__", "compiled")
         entry, dispatch = make_entry(lambda *args, **kwargs: self._call(args, kwargs), name=name)
-        own: type[Compiled] = type(cls.__name__, (cls,), {"__call__": entry, "_dispatch": dispatch})
-        self = object.__new__(own)
+        inherit_vectorcall(cls)
+        self = super().__new__(cls, entry)
+        self._dispatch = dispatch
         return self
 
     def __init__(self, function: Callable[..., Any], memory: int | None = None) -> None:
         self._limit = memory
         self._name = getattr(function, "__name__", "the function")
         names = functools.WRAPPER_UPDATES if isinstance(function, types.FunctionType) else ()  # not of modules
-        functools.update_wrapper(self, function, updated=names)  # type: ignore[arg-type]  # `__call__` stands in its class
+        functools.update_wrapper(self, function, updated=names)
         self.function = function
         self._marked = MarkedCall()
         _dispatches.update((self._dispatch, self._marked.dispatch))
@@ -98,7 +99,12 @@ class Compiled:
         found: Any = sys.modules.get(getattr(self.function, "__module__", ""))
         for part in name.split("."):
             found = getattr(found, part, None)
-        return name if found is self else (type(self).__base__, (self.function,))
+        return name if found is self else (type(self), (self.function,))
+
+    __repr__ = object.__repr__
+    func = property(lambda self: getattr(self.function, "func", self.function))  # a module may have such names
+    args = property(lambda self: getattr(self.function, "args", ()))
+    keywords = property(lambda self: getattr(self.function, "keywords", {}))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return a method, of a function that stands in a class."""
@@ -126,7 +132,7 @@ class Compiled:
             return served[0]
         given = Given(args, kwargs)
         if given.foreign:
-            return given.called_with_copies(self)  # type: ignore[arg-type]  # `__call__` stands in its class
+            return given.called_with_copies(self)
         given.read()
         if is_strong or self._is_plain:  # passes in that mode, here and later, look for operations
             return called(self.function, given)
@@ -198,8 +204,8 @@ class Compiled:
             return None
         version = self._integers.traced(given, self._trace) if given.integers else self._trace(given)
         if version.run.code is None and not versions:
-            self._versions[key] = None  # eager: its sweep is compiled, and no slower than operations one by one
             self._refused.append(version.run)
+            self._versions[key] = None  # eager: its sweep is compiled, and no slower than operations one by one
             return None
         versions.insert(0, version)
         self._changes = 0
@@ -328,7 +334,7 @@ class Compiled:
 
     def source(self) -> str:
         """Return the loops of the programs as readable code."""
-        return "\n\n".join(version.run.source() for versions in self._versions.values() for version in versions or ())
+        return "\n\n".join(own.run.source() for versions in self._versions.values() for own in versions or ())
 
 
 _dispatches: Final[weakref.WeakSet[Dispatch]] = weakref.WeakSet()

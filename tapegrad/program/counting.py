@@ -106,13 +106,12 @@ class Counting(Compiled):
 
     def call(self, given: Given) -> Any:
         """Call the function: with the integers that stand at the places now, where others stand afterwards."""
-        call: Callable[..., Any] = self  # type: ignore[assignment]  # `__call__` stands in its class
         args, kwargs = given.tree
         numbers = [place.present() for place in self._places]
         if not all(number.__class__ is int and abs(number) < _LARGE for number in numbers):
             return called(self._counted, given)
         try:
-            result, after = call(numbers, args, kwargs)
+            result, after = self(numbers, args, kwargs)
         except (Counted, _NotCountedError):
             return _changed(self._compiled, self._places, given)
         for place, number in zip(self._places, after, strict=True):
