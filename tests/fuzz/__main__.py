@@ -18,6 +18,7 @@ from collections import Counter
 import torch
 
 import tapegrad as tg
+from tests.fuzz.known_slopes import USED
 from tests.fuzz.programs import draw, minimised
 
 PATIENCE = 600  # seconds that a program may take, with the time in which a mismatch is minimised
@@ -71,7 +72,10 @@ def _run(options: argparse.Namespace, current: mmap.mmap, end: float) -> int:
     while time.monotonic() < end and sum(seen.values()) < options.most:
         signal.alarm(PATIENCE)
         seed = _read(current)
+        known = USED.copy()
         program, mismatch = draw(torch, seed, counts)
+        if known != USED:
+            print(f"seed {seed}: slopes known from the table: {USED - known}", flush=True)
         if mismatch is None:
             clean += 1
         else:
