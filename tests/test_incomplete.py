@@ -179,3 +179,13 @@ def test_zeta_where_scipy_is_asked() -> None:
     s, q = (own.ravel() for own in np.meshgrid(values, [own for own in values if not own < -1e3]))
     np.testing.assert_allclose(op_table["zeta"].forward(s, q), scipy.special.zeta(s, q), rtol=3e-15)
     assert tg.polygamma(2, tg.tensor([-0.5, 1.0])).numpy() == pytest.approx(scipy.special.polygamma(2, [-0.5, 1.0]))
+
+
+def test_derivatives_by_negative_parameters_are_nan_at_once() -> None:
+    """SciPy's polygamma of -1e300 would never end."""
+    a, b, x = (tg.tensor([value], requires_grad=True) for value in (-1e300, 2.0, 0.5))
+    for out in (tg.special.gammainc(a, x), tg.special.betainc(a, b, x), tg.special.betainc(b, a, x)):
+        (slope,) = tg.autograd.grad(out, a, create_graph=True)
+        (second,) = tg.autograd.grad(slope, a)
+        assert slope.isnan().all()
+        assert second.isnan().all()

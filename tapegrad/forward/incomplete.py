@@ -80,6 +80,8 @@ def gamma_derivative(a: Any, x: Any, order: int) -> Any:
     """Return the derivative of P(a, x) by a, `order` times, at least once."""
 
     def columns(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+        valid = (a > 0) & (a < np.inf) & (x >= 0)
+        a = np.where(valid, a, 1.0)  # of negative numbers SciPy's polygamma takes a step for each integer up to 0
         psi, log = scipy_function("psi")(a), np.log(x)
         way = np.where(log < psi, -1.0, 1.0)  # to the tail
         start = np.where(way < 0, (_FALL + x) / a, np.log1p((_FALL + a * np.maximum(60.0, 10 - log)) / x))
@@ -92,7 +94,7 @@ def gamma_derivative(a: Any, x: Any, order: int) -> Any:
         outside = -way * end * np.exp(a * log - x - scipy_function("gammaln")(a))
         found = outside[:, 0] * inside
         found = np.where((x == 0) | (x == np.inf), 0.0, found[:, None])
-        return np.where((a > 0) & (a < np.inf) & (x >= 0), found, np.nan)[:, 0]
+        return np.where(valid, found, np.nan)[:, 0]
 
     return _by_blocks(columns, a, x)
 
@@ -104,6 +106,8 @@ def beta_derivative(a: Any, b: Any, x: Any, j: int, k: int) -> Any:
     """Return the derivative of the regularised incomplete beta function, `j` times by a and `k` times by b."""
 
     def columns(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
+        valid = (a > 0) & (b > 0) & (a + b < np.inf) & (x >= 0) & (x <= 1)
+        a, b, x = np.where(valid, a, 1.0), np.where(valid, b, 1.0), np.where(valid, x, 0.5)
         turned = x * (a + b) > a  # the upper tail is the lower one of 1 - t
         log, other = np.log(x), np.log1p(-x)
         p, q, y = np.where(turned, b, a), np.where(turned, a, b), np.where(turned, 1 - x, x)
@@ -138,6 +142,6 @@ def beta_derivative(a: Any, b: Any, x: Any, j: int, k: int) -> Any:
         outside = np.where(turned, -1, 1) * np.exp(a * log + b * other - scipy_function("betaln")(a, b))
         found = outside[:, 0] * inside
         found = np.where((x == 0) | (x == 1), 0.0, found[:, None])
-        return np.where((a > 0) & (b > 0) & (a + b < np.inf) & (x >= 0) & (x <= 1), found, np.nan)[:, 0]
+        return np.where(valid, found, np.nan)[:, 0]
 
     return _by_blocks(columns, a, b, x)

@@ -93,7 +93,10 @@ xp.index_replace = index_replace
 
 def write_at(array: np.ndarray, index_arrays: tuple[np.ndarray, ...], key: Key, value: Any) -> None:
     """Write to an array what a key and its arrays choose."""
-    array[numpy_index(key, index_arrays)] = value
+    index, shape = numpy_index(key, index_arrays), np.shape(value)
+    if index_arrays and 0 in shape and any(length != 1 for length in shape[: max(len(shape) - array[index].ndim, 0)]):
+        raise ValueError("shape mismatch")  # of no elements NumPy takes any
+    array[index] = value
 
 
 def basic_part(array: np.ndarray, key: Key) -> np.ndarray | None:

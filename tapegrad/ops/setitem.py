@@ -122,10 +122,12 @@ def _written_to_constant(self: Tensor, value: Any, key: Any, *, has_plan: bool) 
         return False
     array = self._array()
     check_distinct(array)
+    if is_constant and not value._layout.size and value._layout.ndim > 1 and simple_index(key) is None:
+        return False  # NumPy writes no elements of any shape to where a mask is true
     try:
         array[index] = value._data if is_constant else value
-    except (IndexError, ValueError):
-        return False  # whose errors the general way words
+    except (IndexError, ValueError, TypeError):
+        return False  # whose errors the general way words; and to where a mask is true NumPy writes vectors only
     written.note(array)
     return True
 

@@ -344,6 +344,15 @@ FOUND: dict[str, list[str]] = {
         "v1 = F.cross_entropy(v0, m.tensor([0, 1, -100]))",
         "v2 = F.cross_entropy(v0[2], m.tensor(-100), reduction='sum')",
     ],
+    "values of any shape were written to where a mask of no elements is true": [
+        "v0 = m.tensor(data(1, (2, 0), 'float64'), requires_grad=True)",
+        "v1 = v0 * 1",
+        "v1.__setitem__((v1 == v1,), v1 * 2)",
+    ],
+    "a row was not written to where a mask is true": [
+        "v0 = m.tensor(data(1, (2, 3), 'float64'))",
+        "v0.__setitem__((v0 == v0,), m.ones(1, 6, dtype=m.float64))",
+    ],
 }
 
 #: Programs that differ for a reason that semantics.md or kinks.md of docs/understand gives, which is recognised.

@@ -89,7 +89,7 @@ ARITHMETIC = (
 )
 
 #: Calls that add up products, of which the same holds; running products, which begin with a 1 in PyTorch; differences.
-PRODUCTS = r"\b(linear|matmul|mm|bmm|mv|dot|outer|einsum|addmm|conv2d|addcmul|addcdiv|cumprod|diff)_?\(| @ "
+PRODUCTS = r"\b(linear|matmul|mm|bmm|mv|dot|outer|einsum|addmm|conv2d|addcmul|addcdiv|cumprod|diff)_?\(| @ | = sum\("
 
 #: Calls whose result has a shape that depends on values.
 COUNTS = re.compile(r"\b(nonzero|argwhere|unique|unique_consecutive|masked_select|bincount)\(|\[v\d+ [!=<>]=? ")
