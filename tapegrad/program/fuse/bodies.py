@@ -11,6 +11,7 @@ from typing import Final
 from tapegrad.compiler import cpu
 from tapegrad.program.fuse.accesses import Accesses
 from tapegrad.program.fuse.scalars import FLOATS, WHOLES, Node
+from tapegrad.program.fuse.schedule import longest_first
 from tapegrad.program.fuse.text import SCALARS, constant, suffix, typed
 from tapegrad.program.machine_code import Refused
 
@@ -34,6 +35,7 @@ class Body(Accesses):
     def compute(self, nodes: Iterable[Node]) -> None:
         """Write the instructions of nodes, which stand behind their arguments."""
         nodes = [node for node in nodes if node.number not in self.names]
+        nodes = longest_first(nodes) if self.width > 1 else nodes
         inverses = self._worth_inverses(nodes) if self.width > 1 else {}
         for node in nodes:
             if node.kind == "div" and node.args[1].number in inverses:

@@ -175,6 +175,7 @@ def segments(graph: Graph, roots: Sequence[Root]) -> list[Segment]:
 
 # Cycles until the result of an instruction on one register is there, and between two of them.
 _COSTS: Final = {"call": (70, 22), "libm": (300, 300), "div": (16, 16), "sqrt": (20, 20)}
+_COST: Final = (4, 0.6)
 
 
 def lanes_for(graph: Graph, phase: Phase) -> int:
@@ -193,12 +194,25 @@ def lanes_for(graph: Graph, phase: Phase) -> int:
     return 32 if registers > 0.8 else 16 if registers > 0.6 else 8
 
 
+def longest_first(nodes: Sequence[Node]) -> list[Node]:
+    """Return nodes in the order of how long what is computed from them takes, one thing after the other.
+
+    LLVM and the CPU look a few dozen instructions ahead. So what much waits for is not to stand behind what has time.
+    """
+    left: dict[int, float] = {}  # cycles from a node to the end
+    for node in reversed(nodes):
+        left[node.number] = wait = left.get(node.number, 0) + _COSTS.get(node.kind, _COST)[0]
+        for arg in node.args:
+            left[arg.number] = max(left.get(arg.number, 0), wait)
+    return sorted(nodes, key=lambda node: -left[node.number])
+
+
 def cycles(graph: Graph, segment: Segment) -> tuple[float, float]:
     """Return the cycles that 8 elements take: those of the longest chain of nodes, and those of all nodes."""
     ready: dict[int, float] = {}
     total = 0.0
     for node in cone(graph, [node for _, node in segment.roots]):
-        wait, every = _COSTS.get(node.kind, (4, 0.6))
+        wait, every = _COSTS.get(node.kind, _COST)
         if not node.axes or node.kind == "red":
             wait = every = 0
         ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
