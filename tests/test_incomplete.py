@@ -189,3 +189,17 @@ def test_derivatives_by_negative_parameters_are_nan_at_once() -> None:
         (second,) = tg.autograd.grad(slope, a)
         assert slope.isnan().all()
         assert second.isnan().all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_polygamma_of_large_negative_numbers_is_found_at_once(n: int) -> None:
+    """SciPy takes a step for each integer up to 0."""
+    x = np.array([-100.25, -150.5, -1e6 + 0.375, -1e15 + 0.5])
+    expected = [
+        (-1) ** (n + 1) * mpmath.factorial(n) * (mpmath.zeta(n + 1, y - mpmath.floor(y)) + (-1) ** (n + 1) * other)
+        for y in map(mpmath.mpf, x[:3])
+        for other in [mpmath.zeta(n + 1, mpmath.ceil(y) - y) - mpmath.zeta(n + 1, 1 - y)]
+    ]
+    found = tg.polygamma(n, tg.tensor(x)).numpy()
+    np.testing.assert_allclose(found[:3], np.array(expected, float), rtol=1e-9)
+    np.testing.assert_allclose(found[3], scipy.special.polygamma(n, -99.5) if n % 2 else 0.0, rtol=1e-3, atol=1e-9)

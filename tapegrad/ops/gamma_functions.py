@@ -65,7 +65,21 @@ def _polygamma_of(dtype: np.dtype, n: int) -> Callable[[Any], Any]:
         return _TRIGAMMA.of(dtype)
     function, exponent = _ZETA.of(dtype), np.asarray(n + 1, dtype)
     factor = math.copysign(math.gamma(n + 1), n % 2 - 0.5)
-    return lambda x: factor * function(exponent, x)
+    return lambda x: factor * _zeta_of_any(function, exponent, np.asarray(x, dtype))
+
+
+def _zeta_of_any(zeta: Callable[..., Any], exponent: np.ndarray, x: Any) -> Any:
+    """Return zeta, also of large negative parameters, where SciPy takes a step for each integer up to 0.
+
+    The sum over all integers, of both signs, depends on the fractional part alone; two zeta functions add up to it.
+    """
+    below = (x < -100) & (x > -np.inf)
+    if not below.any():
+        return zeta(exponent, x)
+    sign = -1.0 if exponent % 2 else 1.0
+    fraction = np.where(below, x - np.floor(x), x.dtype.type(0.5))
+    rest = zeta(exponent, np.where(below, 1 - x, x))
+    return np.where(below, zeta(exponent, fraction) + sign * (zeta(exponent, 1 - fraction) - rest), rest)[()]
 
 
 def _operand_first(x: Any, n: Any) -> Tensor:
