@@ -51,11 +51,15 @@ _SHIFT = 1 if sys.version_info >= (3, 11) else 0  # since 3.11 the lowest bit sa
 def global_names(code: types.CodeType) -> tuple[str, ...]:
     """Return the globals that ``code`` and the functions defined inside it read, in order and once each."""
     names: dict[str, None] = {}
-    raw, high = code.co_code, 0
-    for op, arg in zip(raw[::2], raw[1::2], strict=True):
-        if op == _LOAD_GLOBAL:
-            names[code.co_names[(high | arg) >> _SHIFT]] = None
-        high = (high | arg) << 8 if op == _EXTENDED_ARG else 0
+    raw = code.co_code
+    at = raw.find(_LOAD_GLOBAL)
+    while at >= 0:
+        if at % 2 == 0:  # else it is an argument
+            number, shift, before = raw[at + 1], 8, at - 2
+            while before >= 0 and raw[before] == _EXTENDED_ARG:
+                number, shift, before = number | raw[before + 1] << shift, shift + 8, before - 2
+            names[code.co_names[number >> _SHIFT]] = None
+        at = raw.find(_LOAD_GLOBAL, at + 1)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             names.update(dict.fromkeys(global_names(constant)))
@@ -93,7 +97,8 @@ def is_namespace(value: object) -> bool:
 
 # ---- the digest
 
-_USES_CONSTANT = frozenset(opcode.hasconst)
+#: Instructions that load the first constant, as numbers of 16 bits.
+_FIRST_CONSTANT = frozenset(int.from_bytes((op, 0), sys.byteorder) for op in opcode.hasconst if op < 256)
 _FLAGS = 0xFFFF  # but those of ``from __future__ import``, which tell nothing of what code does
 
 
@@ -101,12 +106,11 @@ _FLAGS = 0xFFFF  # but those of ``from __future__ import``, which tell nothing o
 def code_token(code: types.CodeType) -> bytes:
     """Return a digest of what code does, without file name, line numbers and docstring."""
     constants = list(code.co_consts)
-    pairs = zip(code.co_code[::2], code.co_code[1::2], strict=True)
-    first_used = any(arg == 0 and op in _USES_CONSTANT for op, arg in pairs)
-    if constants and isinstance(constants[0], str) and not first_used:
+    raw = code.co_code
+    if constants and isinstance(constants[0], str) and _FIRST_CONSTANT.isdisjoint(memoryview(raw).cast("H")):
         constants[0] = None  # a docstring is the first constant, and no instruction loads it
     parts = (
-        code.co_code,
+        len(raw),
         code.co_argcount,
         code.co_posonlyargcount,
         code.co_kwonlyargcount,
@@ -118,7 +122,7 @@ def code_token(code: types.CodeType) -> bytes:
         getattr(code, "co_exceptiontable", b""),
         b"".join(_constant(item) for item in constants),
     )
-    return sha256(repr(parts).encode()).digest()
+    return sha256(repr(parts).encode() + raw).digest()
 
 
 def _constant(value: Any) -> bytes:
@@ -220,8 +224,8 @@ _VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT")
 
 # The names of modules of our own compiler that compiled functions, or intrinsics, refer to.
 _OF_COMPILER = frozenset({
-    "tapegrad.compiler.arithmetic", "tapegrad.compiler.elements", "tapegrad.compiler.mathematics",
-    "tapegrad.compiler.values",
+    "tapegrad.compiler.arithmetic", "tapegrad.compiler.cpu", "tapegrad.compiler.elements",
+    "tapegrad.compiler.mathematics", "tapegrad.compiler.values",
     "tapegrad.vmath.functions", "tapegrad.vmath.pairs",
 })  # fmt: skip
 _COMPILER = (

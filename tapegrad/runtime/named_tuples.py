@@ -41,9 +41,11 @@ else:
         def __new__(cls, *values, **named):
             """Return a tuple of values in the order of the fields, or given by name."""
             missing = len(cls._fields) - len(values)
+            if not missing and not named:
+                return _new(cls, values)
             if named or not 0 <= missing <= len(cls._defaults):
                 return _new(cls, cls._completed(values, named))
-            return _new(cls, values + cls._defaults[len(cls._defaults) - missing :] if missing else values)
+            return _new(cls, values + cls._defaults[len(cls._defaults) - missing :])
 
         @classmethod
         def _completed(cls, values, named):
