@@ -5,6 +5,7 @@ All other instructions are llvmlite's own. The text is the one that llvmlite wou
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -34,8 +35,8 @@ class Names:
         """Return the name of the next value."""
         if name:
             return str(self.scope.register(name, deduplicate))
-        self.count += 1
-        return f".{self.count}"
+        self.count = count = self.count + 1
+        return f".{count}"
 
 
 class _Line(ir.Instruction):
@@ -44,14 +45,22 @@ class _Line(ir.Instruction):
     def __init__(self, block: Any, kind: Any, name: str, reference: str, text: str) -> None:
         # Not as in the base class, which takes most of the time.
         self.parent, self.type, self._name, self.reference, self.text = block, kind, name, reference, text
-        self.metadata: dict[str, Any] = {}
+
+    @functools.cached_property
+    def metadata(self) -> dict[str, Any]:
+        """What `set_metadata` has added."""
+        return {}
 
     def get_reference(self) -> str:
         """Return what stands for the value in other lines."""
         return self.reference
 
     def __str__(self) -> str:
-        return self.text + self._stringify_metadata(leading_comma=True) if self.metadata else self.text
+        return self.text if self.is_plain() else self.text + self._stringify_metadata(leading_comma=True)
+
+    def is_plain(self) -> bool:
+        """Whether it has no metadata."""
+        return "metadata" not in self.__dict__
 
 
 class _Jump(_Line, ir.instructions.PredictableInstr):
@@ -63,7 +72,7 @@ def _operation(opname: str) -> Callable[..., Any]:
         kind = a.type
         if kind is not b.type and kind != b.type:
             raise ValueError(f"{opname} of {kind} and {b.type}")
-        full = " ".join([opname, *flags]) if flags else opname
+        full = f"{opname} {' '.join(flags)}" if flags else opname
         return self.line(kind, f"{full} {kind} {a.get_reference()}, {b.get_reference()}")
 
     return emit
@@ -83,11 +92,12 @@ class Builder(ir.IRBuilder):
 
     def line(self, kind: Any, text: str) -> _Line:
         """Insert an instruction."""
-        block = self.block
-        name = block.scope.register("", True)
+        block = self._block
+        name = block.scope.register("")
         reference = f'%"{name}"'
         made = _Line(block, kind, name, reference, text if kind is _VOID else f"{reference} = {text}")
-        self._insert(made)
+        block.instructions.insert(self._anchor, made)
+        self._anchor += 1
         return made
 
     add, sub, mul = map(_operation, ("add", "sub", "mul"))
@@ -124,8 +134,9 @@ class Builder(ir.IRBuilder):
         if source_etype is None or len(places) != 1:
             return super().gep(base, places, inbounds, name, source_etype)
         (place,) = places
-        address = f"{base.type} {base.get_reference()}, {place.type} {place.get_reference()}"
-        return self.line(base.type, f"getelementptr {'inbounds ' if inbounds else ''}{source_etype}, {address}")
+        kind = base.type
+        address = f"{kind} {base.get_reference()}, {place.type} {place.get_reference()}"
+        return self.line(kind, f"getelementptr {'inbounds ' if inbounds else ''}{source_etype}, {address}")
 
     def variable(self, kind: Any) -> Any:
         """Emit a place on the stack that holds 0 when the function begins."""
@@ -158,7 +169,7 @@ class Builder(ir.IRBuilder):
         return self._jump(f"br {bit_text}, label {yes.get_reference()}, label {no.get_reference()}")
 
     def _jump(self, text: str) -> Any:
-        made = _Jump(self.block, _VOID, self.block.scope.register("", True), "", text)
+        made = _Jump(self.block, _VOID, self.block.scope.register(""), "", text)
         return self._set_terminator(made)
 
 
@@ -169,8 +180,6 @@ def text_of(function: Any) -> str:
     lines.append("{\n")
     for block in function.blocks:
         lines.append(f"{block.name}:\n")
-        for own in block.instructions:
-            is_plain = isinstance(own, _Line) and not own.metadata
-            lines.append(f"  {own.text if is_plain else own}\n")
+        lines += [f"  {own.text if isinstance(own, _Line) and own.is_plain() else own}\n" for own in block.instructions]
     lines.append("}\n")
     return "".join(lines)

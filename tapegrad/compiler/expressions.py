@@ -51,34 +51,37 @@ class Expressions(Variables):
     def __init__(self, function: Any, wider: dict[str, Any], outside: Mapping[str, Any], module: Any) -> None:
         super().__init__(function, wider)
         self.outside, self.module = outside, module
-        self.half = values.type_of("int32")
-        self.reached: set[Any] = set()  # blocks to which `go_by` jumps
+        self.full, self.half = values.type_of("int64"), values.type_of("int32")
 
     # --- structs -----------------------------------------------------------------------------------------------------
 
     def pointer(self, node: ast.expr) -> tuple[Any, Any, Any]:
         """Return the pointer to a field or an element, its type in LLVM, and the kind of what stands there."""
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
+            return self.within(self.value(node.value), node)
+        raise NotCompilableError(f"line {node.lineno}: {ast.unparse(node)} is no place for a value")
+
+    def within(self, owner: Value, node: ast.Attribute | ast.Subscript) -> tuple[Any, Any, Any]:
+        """Return the same of a struct or an array that was emitted already."""
         if isinstance(node, ast.Attribute):
-            owner = self.value(node.value)
             field = _field(owner, node)
             if not field.is_embedded:
-                place = word(field.offset // field.size).one
-                stored = place.type if field.size == WORD else self.half
+                stored, place = self.full if field.size == WORD else self.half, word(field.offset // field.size).one
                 return self.behind(owner.one, place, stored), stored, _of_type(field.type)
-        if isinstance(node, ast.Subscript):
-            owner = self.value(node.value)
-            if _is(owner.kind, Array):
-                index = self.word(node.slice)
-                return self.behind(owner.one, index, index.type), index.type, _of_type(owner.kind.element)
+        elif _is(owner.kind, Array):
+            index = self.word(node.slice)
+            return self.behind(owner.one, index, index.type), index.type, _of_type(owner.kind.element)
         raise NotCompilableError(f"line {node.lineno}: {ast.unparse(node)} is no place for a value")
 
     def behind(self, address: Any, index: Any, kind: Any) -> Any:
-        pointer = self.builder.inttoptr(address, values.pointer_to(kind))
+        pointer = self.pointer_at(address, kind)
+        if values.number_of(index) == 0:
+            return pointer
         return self.builder.gep(pointer, [index], inbounds=True, source_etype=kind)
 
     def read(self, pointer: Any, stored: Any, kind: Any) -> Value:
         number = self.builder.load(pointer, typ=stored)
-        return Value(kind, (number if stored != self.half else self.builder.sext(number, word(0).one.type),))
+        return Value(kind, (number if stored != self.half else self.builder.sext(number, self.full),))
 
     def write(self, value: Value, pointer: Any, stored: Any, kind: Any) -> None:
         number = cast(self.builder, value, "int64").one
@@ -100,7 +103,7 @@ class Expressions(Variables):
             field = _field(owner, node)
             if field.is_embedded:
                 return Value(_of_type(field.type), (self.builder.add(owner.one, word(field.offset).one),))
-            return self.read(*self.pointer(node))
+            return self.read(*self.within(owner, node))
         raise NotCompilableError(f"line {node.lineno}: {ast.unparse(node)}")
 
     def Subscript(self, node: ast.Subscript) -> Value:
@@ -120,7 +123,7 @@ class Expressions(Variables):
         if isinstance(owner.kind, Known) and owner.kind.value in (Array, Table):  # Array[Entry](...)
             element = self.value(node.slice).kind
             return known(owner.kind.value[element.value])
-        return self.read(*self.pointer(node))
+        return self.read(*self.within(owner, node))
 
     def index(self, node: Any) -> Any:
         """Return an index into a tuple, which must be known."""
@@ -139,7 +142,7 @@ class Expressions(Variables):
 
     def value(self, node: ast.expr) -> Value:
         """Emit an expression."""
-        found: Value = method_for(self, node)(node)
+        found: Value = (getattr(self, node.__class__.__name__, None) or method_for(self, node))(node)
         return found
 
     def word(self, node: ast.expr) -> Any:
@@ -153,7 +156,7 @@ class Expressions(Variables):
     def go_by(self, test: ast.expr, yes: Any, no: Any) -> None:
         """Emit the jump to one of two blocks, and on the way only as much of a test as decides.
 
-        A block that is never jumped to is not `reached`: what would stand there may not even make sense.
+        A block to which there are no `ways` is not emitted: what would stand there may not even make sense.
         """
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             self.go_by(test.operand, no, yes)
@@ -169,18 +172,10 @@ class Expressions(Variables):
             number = values.number_of(bit)
             if number is None:
                 self.builder.cbranch(bit, yes, no)
-                self.reached |= {yes, no}
+                self.come_from(self.builder.block, yes, no)
             else:
                 self.builder.branch(yes if number else no)
-                self.reached.add(yes if number else no)
-
-    def goes_on_at(self, block: Any) -> bool:
-        """Go on at the end of a block, if it is reached; else remove it."""
-        if block in self.reached:
-            self.builder.position_at_end(block)
-        else:
-            self.function.blocks.remove(block)
-        return block in self.reached
+                self.come_from(self.builder.block, yes if number else no)
 
     def Constant(self, node: ast.Constant) -> Value:
         return known(node.value)
@@ -259,7 +254,8 @@ class Expressions(Variables):
         more, after = (self.function.append_basic_block() for _ in range(2))
         ends = [(value, self.builder.block)]
         self.builder.cbranch(bit, *((after, more) if decides else (more, after)))
-        self.builder.position_at_end(more)
+        self.come_from(self.builder.block, more)
+        self.go_on_at(more)
         ends.append((self.value(other), self.builder.block))
         self.builder.branch(after)
         return self.joined(ends, after)

@@ -108,16 +108,15 @@ class Function(Expressions):
             self.write(self.operation(node.op, self.read(*pointer), value), *pointer)
 
     def If(self, node: ast.If) -> None:
-        sides = [(self.function.append_basic_block(), statements) for statements in (node.body, node.orelse)]
-        self.go_by(node.test, *(block for block, _ in sides))
-        after, is_reached = self.function.append_basic_block(), False
-        for block, statements in sides:
+        body, *others = (self.function.append_basic_block() for _ in range(2 if node.orelse else 1))
+        after = self.function.append_basic_block()
+        self.go_by(node.test, body, *(others or [after]))
+        for block, statements in zip([body, *others], [node.body, node.orelse], strict=False):
             if self.goes_on_at(block):
                 self.body(statements)
-                is_reached |= not self.builder.block.is_terminated
                 self.go_to(after)
-        self.builder.position_at_end(after)
-        if not is_reached:
+        self.go_on_at(after)
+        if after not in self.ways:
             self.builder.unreachable()
 
     def While(self, node: ast.While) -> None:
@@ -125,7 +124,8 @@ class Function(Expressions):
         self.builder.branch(test)
         self.builder.position_at_end(test)
         self.go_by(node.test, turn, after)
-        self.loop(node, turn, test, after)
+        self.go_on_at(turn)
+        self.loop(node, test, after)
 
     def For(self, node: ast.For) -> None:
         call = node.iter
@@ -155,6 +155,7 @@ class Function(Expressions):
             up, down = (self.builder.icmp_signed(sign, at, stop) for sign in "<>")
             goes_on = self.builder.select(is_up, up, down)
         self.builder.cbranch(goes_on, turn, after)
+        self.come_from(self.builder.block, turn, after)
         self.builder.position_at_end(next_turn)
         following = self.builder.add(self.builder.load(counter, typ=start.type), step, flags=("nsw",))
         self.builder.store(following, counter)
@@ -164,32 +165,32 @@ class Function(Expressions):
         is_short = is_short and marks_loops(self.builder.module.triple)
         if is_short and not any(isinstance(own, (ast.For, ast.While)) for each in node.body for own in ast.walk(each)):
             back.set_metadata("llvm.loop", _unrolled(self.builder.module))
-        self.builder.position_at_end(turn)
+        self.go_on_at(turn)
         self.assign(node.target.id, Value("int64", (at,)))
-        self.loop(node, self.builder.block, next_turn, after)
+        self.loop(node, next_turn, after)
 
-    def loop(self, node: ast.For | ast.While, turn: Any, again: Any, after: Any) -> None:
+    def loop(self, node: ast.For | ast.While, again: Any, after: Any) -> None:
+        """Emit the turn of a loop, which begins here."""
         if node.orelse:
             raise NotCompilableError(f"line {node.lineno}: the else of a loop")
         self.loops.append((again, after))
-        self.builder.position_at_end(turn)
         self.body(node.body)
         self.go_to(again)
         self.loops.pop()
-        self.builder.position_at_end(after)
-        if isinstance(node, ast.While) and after not in self.reached:
+        self.go_on_at(after)
+        if after not in self.ways:
             self.builder.unreachable()  # `while True` without a break
 
     def Continue(self, node: ast.Continue) -> None:
         self.builder.branch(self.loops[-1][0])
 
     def Break(self, node: ast.Break) -> None:
-        self.reached.add(self.loops[-1][1])
-        self.builder.branch(self.loops[-1][1])
+        self.go_to(self.loops[-1][1])
 
     def go_to(self, block: Any) -> None:
         if not self.builder.block.is_terminated:
             self.builder.branch(block)
+            self.come_from(self.builder.block, block)
 
 
 def _unrolled(module: Any) -> Any:

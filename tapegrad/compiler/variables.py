@@ -43,8 +43,10 @@ class Variables:
         self.names: set[str] = set()
         self.fixed: Mapping[str, Value] = {}  # parameters to which nothing assigns
         self.variables: dict[str, tuple[Any, list[Any]]] = {}  # the kind of each, and its places on the stack
-        self.latest: dict[str, tuple[Any, Value]] = {}  # the block where each was last read or written, and its value
         self.unknown: set[str] = set()  # variables that were read before anything was assigned
+        # What is known in each block: variables as they were last read or written, and addresses as pointers.
+        self.values_in: dict[Any, dict[Any, Any]] = {}
+        self.ways: dict[Any, list[Any]] = {}  # the blocks that jump to a block
 
     def place(self, name: str, kind: Any) -> None:
         """Make places on the stack for a variable."""
@@ -58,12 +60,12 @@ class Variables:
         if name not in self.variables:  # what assigns to it comes later in the text, or never
             self.place(name, "int64")
             self.unknown.add(name)
-        block, value = self.latest.get(name, (None, None))
-        if value is None or block is not self.builder.block:
+        here = self.here()
+        value: Value | None = here.get(name)
+        if value is None:
             kind, places = self.variables[name]
             pairs = zip(places, values.types_of(kind), strict=True)
-            value = Value(kind, tuple(self.builder.load(at, typ=part) for at, part in pairs))
-            self.latest[name] = self.builder.block, value
+            value = here[name] = Value(kind, tuple([self.builder.load(at, typ=part) for at, part in pairs]))
         return value
 
     def assign(self, name: str, value: Value) -> None:
@@ -78,7 +80,42 @@ class Variables:
         value = cast(self.builder, value, kind)
         for part, at in zip(value.parts, places, strict=True):
             self.builder.store(part, at)
-        self.latest[name] = self.builder.block, value
+        self.here()[name] = value
+
+    def pointer_at(self, address: Any, kind: Any) -> Any:
+        """Emit an address as a pointer to a type."""
+        here, key = self.here(), (address.get_reference(), kind)
+        if key not in here:
+            here[key] = self.builder.inttoptr(address, values.pointer_to(kind))
+        return here[key]
+
+    def here(self) -> dict[Any, Any]:
+        """Return what is known in the block in which instructions are emitted."""
+        block = self.builder.block
+        known = self.values_in.get(block)
+        if known is None:
+            known = self.values_in[block] = {}
+        return known
+
+    def come_from(self, before: Any, *blocks: Any) -> None:
+        """Note that a block jumps to others."""
+        for block in blocks:
+            self.ways.setdefault(block, []).append(before)
+
+    def goes_on_at(self, block: Any) -> bool:
+        """Go on in a block, if it is reached; else remove it."""
+        if block in self.ways:
+            self.go_on_at(block)
+        else:
+            self.function.blocks.remove(block)
+        return block in self.ways
+
+    def go_on_at(self, block: Any) -> None:
+        """Go on in a block to which no further jumps are emitted; behind a single one, all is known that was before."""
+        self.builder.position_at_end(block)
+        ways = self.ways.get(block, ())
+        if len(ways) == 1:
+            self.values_in[block] = dict(self.values_in.get(ways[0], ()))
 
     def joined(self, ends: list[tuple[Value, Any]], after: Any) -> Value:
         """Emit the value that the end of one of some blocks brings to a block."""
