@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -52,6 +53,18 @@ class Part:
         return self._code
 
 
+#: Seconds after which Python lets another thread go on that waits. LLVM returns to Python between any two steps.
+_SWITCH: Final = 0.0005
+
+
+class _Making:
+    """How many threads make machine code, and how long others waited for Python before that."""
+
+    count = 0
+    before = 0.0
+    lock = module_lock()
+
+
 class _Here(threading.local):
     parts: dict[str, Part] | None = None
     turns: Iterator[AbstractContextManager[bool]]
@@ -65,9 +78,18 @@ def making() -> Generator[None]:
     """Let LLVM begin with parts in a ``with`` block, whose machine code is asked for in it."""
     before = _here.parts
     _here.parts, _here.turns = {}, itertools.cycle(_turns)
+    with _Making.lock:
+        _Making.count += 1
+        if _Making.count == 1:
+            _Making.before = sys.getswitchinterval()
+            sys.setswitchinterval(min(_SWITCH, _Making.before))
     try:
         yield
     finally:
+        with _Making.lock:
+            _Making.count -= 1
+            if _Making.count == 0:
+                sys.setswitchinterval(_Making.before)
         _here.parts = before
 
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final
 
+from tapegrad.compiler.ahead import Part
 from tapegrad.compiler.assembly import checked, emitted, parsed
+from tapegrad.compiler.object_files import packed
 from tapegrad.runtime.locks import in_child, module_lock
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.signals import start
 
-__all__ = ["Draft", "behind", "draft_of", "finish", "held", "put_off", "turn"]
+__all__ = ["Draft", "behind", "draft_code", "draft_of", "finish", "held", "put_off", "turn"]
 
 
 class Draft(NamedTuple):
@@ -38,7 +40,14 @@ class Draft(NamedTuple):
     better: list[Callable[[], bytes]]
 
 
-def draft_of(ir: str, counts: Mapping[str, int], better: list[Callable[[], bytes]], machine: Any) -> Draft:
+def draft_of(
+    ir: str,
+    counts: Mapping[str, int],
+    better: list[Callable[[], bytes]],
+    machine: Any,
+    parts: Sequence[Part] = (),
+    names: Iterable[str] = (),
+) -> Draft:
     """Return drafts.
 
     Parameters
@@ -51,6 +60,10 @@ def draft_of(ir: str, counts: Mapping[str, int], better: list[Callable[[], bytes
         For each, what makes the object code that replaces the draft.
     machine : llvmlite.binding.TargetMachine
         Whose code generator makes little effort.
+    parts : sequence of Part
+        Object code of functions that it only declares.
+    names : iterable of str
+        Their names.
 
     Raises
     ------
@@ -68,8 +81,13 @@ def draft_of(ir: str, counts: Mapping[str, int], better: list[Callable[[], bytes
                 ret i64 %result
             }}
         """
-    code = checked(emitted(parsed(ir, machine), machine), ", ".join(counts))
-    return Draft(code, symbols, better)
+    code = draft_code(ir, ", ".join(counts), machine, frozenset(names))
+    return Draft(packed([code, *[part.code() for part in reversed(parts)]]), symbols, better)
+
+
+def draft_code(ir: str, name: str, machine: Any, imports: frozenset[str] = frozenset()) -> bytes:
+    """Return object code, which is not optimised; the name is for messages."""
+    return checked(emitted(parsed(ir, machine), machine), name, imports)
 
 
 # --- work that waits --------------------------------------------------------------------------------------------------

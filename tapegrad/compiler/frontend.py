@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import builtins
 import types
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from tapegrad.compiler import values
 from tapegrad.compiler.builder import Names, text_of
@@ -27,6 +27,8 @@ from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.structs import Struct, struct_hints
 
 __all__ = ["NotCompilableError", "lower", "lower_together", "uses_structs"]
+
+_PIECE: Final = 150_000  # characters of functions on which LLVM works while others are emitted
 
 
 def lower(
@@ -53,9 +55,15 @@ def lower(
     return module.parts([name]).alone(name, symbol), not module.has_elements
 
 
-def lower_together(functions: Sequence[types.FunctionType], machine: Any) -> Together:
-    """Return LLVM's unoptimised IR of C functions of words that return one, in one module."""
-    module = Module({}, machine)
+def lower_together(
+    functions: Sequence[types.FunctionType], machine: Any, begin: Callable[[str, frozenset[str]], object] | None = None
+) -> Together:
+    """Return LLVM's unoptimised IR of C functions of words that return one.
+
+    If `begin` is given, it gets pieces of it as they are finished, all but the last one, and the names of the functions
+    of others.
+    """
+    module = Module({}, machine, begin)
     names = [module.wanted(own, ("int64",) * own.__code__.co_argcount) for own in functions]
     if module.has_elements:
         raise NotCompilableError("functions of elements, which LLVM vectorises, have no drafts")
@@ -85,7 +93,12 @@ class Module:
         Whether it works with elements of dtypes, in loops that LLVM may vectorise.
     """
 
-    def __init__(self, bind: Mapping[str, object], machine: Any) -> None:
+    def __init__(
+        self,
+        bind: Mapping[str, object],
+        machine: Any,
+        begin: Callable[[str, frozenset[str]], object] | None = None,
+    ) -> None:
         from llvmlite import ir
 
         self.ir = ir.Module()
@@ -98,12 +111,27 @@ class Module:
         self.made: dict[Any, tuple[Any, Any]] = {}  # LLVM's function and the kind of its result
         self.texts: dict[str, str] = {}  # of functions, by their names
         self.calls: dict[str, dict[str, None]] = {}  # by the names of functions, what they call
+        self.begin = begin
+        self.left: list[str] = []  # the names of those that no piece has
+        self.length = 0  # of their texts
 
     def parts(self, names: Sequence[str]) -> Together:
         """Return LLVM's IR; these functions are wanted."""
         functions = {name: self.texts[name] for name in self.ir.globals if name in self.texts}
-        self.ir.globals = {name: item for name, item in self.ir.globals.items() if name not in functions}
-        return Together(f"{self.ir}\n", functions, self.calls, names)
+        own = {made.name for made, _ in self.made.values()}
+        every, self.ir.globals = self.ir.globals, {name: it for name, it in self.ir.globals.items() if name not in own}
+        around, self.ir.globals = f"{self.ir}\n", every
+        return Together(around, functions, self.calls, names, self.left)
+
+    def hand_on(self, name: str) -> None:
+        """Hand on a piece, if this function makes it long enough, and it calls none that is not finished."""
+        self.left.append(name)
+        self.length += len(self.texts[name])
+        if self.begin is None or self.length < _PIECE:
+            return
+        if self.texts.keys() >= {other for own in self.left for other in self.calls.get(own, ())}:
+            self.begin(self.parts(()).piece(self.left), frozenset(self.texts) - {*self.left})
+            self.left, self.length = [], 0
 
     def wanted(self, function: types.FunctionType, signature: tuple[str, ...]) -> str:
         """Return the name of a function that is called from outside; it may have been emitted already."""
@@ -178,6 +206,7 @@ class Module:
         made.type = made.ftype.as_pointer()
         made.return_value = ir.values.ReturnValue(made, parts_of_result[0])
         self.texts[made.name] = text_of(made)
+        self.hand_on(made.name)
         for block in made.blocks:  # else only a garbage collection would free them
             block.instructions.clear()
         return made, kind

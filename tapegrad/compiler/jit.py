@@ -29,15 +29,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tapegrad.compiler import ahead
 from tapegrad.compiler.assembly import JitError, assemble, target_machine
-from tapegrad.compiler.drafts import Draft, draft_of
+from tapegrad.compiler.drafts import Draft, draft_code, draft_of
 from tapegrad.runtime import garbage
 from tapegrad.runtime.locks import module_lock
 
 __all__ = ["SYMBOL", "JitError", "compile_function", "draft_function", "draft_together", "ir_of"]
 
 SYMBOL = "tapegrad_kernel"
-_LONG = 200  # lines of LLVM's IR from which on a draft comes first
+_LONG = 50  # lines of LLVM's IR from which on a draft comes first
 _lock = module_lock()  # neither numba's compiler nor LLVM's text of a module is made by two threads at once
 
 
@@ -108,18 +109,26 @@ def draft_together(functions: Sequence[types.FunctionType]) -> Draft:
     """
     from tapegrad.compiler import frontend
 
-    with _lock:
+    pieces: list[Callable[[], bytes]] = []
+
+    def begin(text: str, others: frozenset[str]) -> None:
+        pieces.append(partial(draft_code, text, "drafts", target_machine(0), others))
+        ahead.begin(str(len(pieces)), pieces[-1])
+
+    def make(name: str) -> bytes:
+        return assemble(both.alone(name, SYMBOL), SYMBOL, target_machine(), walks=True)
+
+    with _lock, ahead.making():
         quick = target_machine(0)
         try:
-            both = frontend.lower_together(functions, quick)
+            both = frontend.lower_together(functions, quick, begin)
         except frontend.NotCompilableError as error:
             raise JitError(str(error)) from error
-
-        def make(name: str) -> bytes:
-            return assemble(both.alone(name, SYMBOL), SYMBOL, target_machine(), walks=True)
-
         counts = {name: own.__code__.co_argcount for name, own in zip(both.wanted, functions, strict=True)}
-        return draft_of(both.text, counts, [partial(make, name) for name in both.wanted], quick)
+        begun = ahead.parts()
+        parts = [begun.get(str(place)) or ahead.Part(own) for place, own in enumerate(pieces, 1)]
+        names = both.functions.keys() - {*both.left}
+        return draft_of(both.last, counts, [partial(make, name) for name in both.wanted], quick, parts, names)
 
 
 @garbage.paused()  # nothing that is made is kept

@@ -15,6 +15,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 __all__ = ["Together"]
 
 _NAME: Final = re.compile(r'@"([^"\n]+)"')
+_DEFINED: Final = "define internal "
 
 
 class Together(NamedTuple):
@@ -30,17 +31,30 @@ class Together(NamedTuple):
         By the names of functions, those of the functions that they call, in the order in which these were met.
     wanted : sequence of str
         The names of those that are asked for.
+    left : sequence of str
+        The names of those that stand in no piece that was handed on.
     """
 
     around: str
     functions: Mapping[str, str]
     calls: Mapping[str, Iterable[str]]
     wanted: Sequence[str]
+    left: Sequence[str]
 
     @property
-    def text(self) -> str:
-        """LLVM's IR of the module."""
-        return self.around + "\n".join(self.functions.values())
+    def last(self) -> str:
+        """LLVM's IR of the last piece, which knows all that are wanted."""
+        return self.piece(self.left, self.wanted)
+
+    def piece(self, own: Sequence[str], known: Iterable[str] = ()) -> str:
+        """Return LLVM's IR of a module of some functions, which other object files of the library may call.
+
+        Those of the others that they call, or that are to be known, are declared.
+        """
+        called = {name for each in own for name in self.calls.get(each, ())} | {*known}
+        heads = [self.functions[name].partition("\n")[0] for name in self.functions if name in called - {*own}]
+        texts = [self.functions[name].replace(_DEFINED, "define hidden ", 1) for name in own]
+        return self.around + "\n".join([*[head.replace(_DEFINED, "declare hidden ", 1) for head in heads], *texts])
 
     def alone(self, name: str, symbol: str) -> str:
         """Return LLVM's IR of a function under another name, and of those that it calls.
@@ -57,5 +71,5 @@ class Together(NamedTuple):
 
         meet(name)
         texts = [_NAME.sub(lambda at: f'@"{names.get(at[1], at[1])}"', self.functions[own]) for own in names]
-        texts[0] = texts[0].replace("define internal ", "define ", 1)
+        texts[0] = texts[0].replace(_DEFINED, "define ", 1)
         return self.around + "\n".join(texts)
