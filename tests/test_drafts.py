@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tapegrad.compiler import cache, drafts, frontend, jit
+from tapegrad.compiler import ahead, cache, drafts, frontend, jit
 from tapegrad.compiler.elements import as_pointer, store
 from tapegrad.program import calling, walking
 from tapegrad.program.trace import trace
@@ -96,6 +96,10 @@ def tens(base, exponent):
     return power(10, power(base, exponent))
 
 
+def sum_of_both(base, exponent):
+    return power(base, exponent) + tens(base, exponent)
+
+
 def elements(base, exponent):
     """Add to numbers in memory, which LLVM vectorises."""
     numbers = as_pointer(base, "float64")
@@ -120,6 +124,20 @@ def test_drafts_of_several_functions(made, monkeypatch, tmp_path, is_first):
     monkeypatch.setattr(cache, "_addresses", {})
     cache.make_together([power, tens])
     assert len(names) == 2
+    assert made()(3, 4) == 81
+
+
+def test_drafts_made_in_pieces_call_each_other(made, monkeypatch):
+    """Each function is a piece, which LLVM makes in a thread. Python switches threads as before, when they are made."""
+    monkeypatch.setattr(frontend, "_PIECE", 1)
+    pieces, begin = [], ahead.begin
+    monkeypatch.setattr(ahead, "begin", lambda name, make: (pieces.append(name), begin(name, make)))
+    before = sys.getswitchinterval()
+    cache.make_together([tens, power, sum_of_both])
+    assert len(pieces) == 3
+    assert sys.getswitchinterval() == before
+    call = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 3)
+    assert call(cache.address_of("sum_of_both", sum_of_both, ("int64", "int64")))(2, 3) == 8 + 10**8
     assert made()(3, 4) == 81
 
 

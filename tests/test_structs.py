@@ -205,6 +205,34 @@ def test_objects_are_where_they_are_thought_to_be(monkeypatch):
                 monkeypatch.undo()
 
 
+def next_to(address):
+    return address + 8
+
+
+def length_next_to(address):
+    return List(next_to(address)).length
+
+
+def test_what_has_a_field_is_computed_once():
+    machine = jit.target_machine(0)
+    text, _ = frontend.lower(length_next_to, ("int64",), {}, jit.SYMBOL, machine)
+    assert text.count("call ") == 1
+
+
+def after_a_return(address, number):
+    length = List(address).length
+    if number == length:
+        return number
+    return List(address).length - length
+
+
+def test_what_is_known_before_a_jump_is_known_behind_it():
+    """An address is one pointer, and a variable is not loaded again, where control comes from one place only."""
+    text, _ = frontend.lower(after_a_return, ("int64", "int64"), {}, jit.SYMBOL, jit.target_machine(0))
+    assert text.count("inttoptr") == 1
+    assert text.count(" = load ") == 3  # two lengths, and the result
+
+
 # References ----------------------------------------------------------------------------------------------------------
 
 
