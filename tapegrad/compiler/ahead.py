@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Final
 
-from tapegrad.runtime.locks import hold_while_forking, module_lock
+from tapegrad.runtime.locks import hold_while_forking, in_child, module_lock
 from tapegrad.runtime.signals import start
 
 __all__ = ["Part", "begin", "making", "parts"]
@@ -65,6 +65,15 @@ class _Making:
     lock = module_lock()
 
 
+def _forget() -> None:
+    if _Making.count:  # by threads that a child process does not have
+        _Making.count = 0
+        sys.setswitchinterval(_Making.before)
+
+
+in_child(_forget)
+
+
 class _Here(threading.local):
     parts: dict[str, Part] | None = None
     turns: Iterator[AbstractContextManager[bool]]
@@ -88,7 +97,7 @@ def making() -> Generator[None]:
     finally:
         with _Making.lock:
             _Making.count -= 1
-            if _Making.count == 0:
+            if _Making.count == 0:  # in a child process, it may be less
                 sys.setswitchinterval(_Making.before)
         _here.parts = before
 
