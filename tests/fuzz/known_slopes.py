@@ -317,6 +317,7 @@ GRADIENTS = (
     ),
     Slope(r"pow|\*\*", _is_large, "second derivatives that overflow, times the cotangent 0; PyTorch has nan"),
     Slope(r"\bexpm1_?\(", _at_lower_bound, "inf times the value plus 1, which is 0 or a rounding error"),
+    Slope(r"log_ndtr", _any(lambda x: x < -1e4), "far below 0, where PyTorch's quotient is of what overflows: nan"),
     Slope(r"\bangle\(", _beside_origin, "second derivatives at 0, and all near it; PyTorch has nan"),
     Slope(r"mse_loss", _never, "second derivatives with infinite cotangents: inf less inf", infinite=True),
     Slope(r"nan_to_num", _never, "PyTorch multiplies by 0 what was replaced", infinite=True),
