@@ -72,6 +72,7 @@ def change_size(a):
     a.resize(2, refcheck=False)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the :DeprecationWarning")  # of a dtype, from NumPy 2.5 on
 @pytest.mark.parametrize("change", [change_flag, change_shape, change_dtype, change_size])
 @pytest.mark.skipif(INTERPRETS, reason="the interpreter holds arrays")
 def test_what_somebody_has_changed_is_not_given_out(double, change):
