@@ -10,11 +10,10 @@ from tapegrad.program.variants import BuildFields, DispatchFields, OutputFields,
 from tapegrad.recording.native import C_INT, decref, incref, integer, new_list, new_object, new_tuple, vectorcall
 from tapegrad.recording.objects import PlanObject, Runtime, new_tensor
 from tapegrad.recording.results import result_of
-from tapegrad.runtime.objects import ALIGNED, C_CONTIGUOUS, OWNS_DATA, WRITEABLE, List, NDArray, Object, Tuple
+from tapegrad.runtime.objects import AS_MADE, List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array
 from tapegrad.tape.structs import PlanFields
 
-_WHOLE: Final = C_CONTIGUOUS | OWNS_DATA | ALIGNED | WRITEABLE
 RAISED: Final = -1  # in place of a result
 
 
@@ -29,7 +28,7 @@ def is_free(array: NDArray, wanted: OutputFields) -> int:
     """Whether nobody else has an array that is kept, and it is as it was made."""
     if array.references != 1 or array.dtype != wanted.dtype or array.ndim != wanted.ndim:
         return 0
-    if array.flags & _WHOLE != _WHOLE or array.weak_references != 0:
+    if array.flags & AS_MADE != AS_MADE or array.weak_references != 0:
         return 0
     for dim in range(wanted.ndim):
         if array.shape[dim] != wanted.shape[dim]:

@@ -6,6 +6,7 @@ import ctypes
 import importlib
 import struct
 import sys
+import weakref
 from typing import Any, Final
 
 import numpy as np
@@ -107,6 +108,8 @@ C_CONTIGUOUS: Final = 0x0001
 OWNS_DATA: Final = 0x0004
 ALIGNED: Final = 0x0100
 WRITEABLE: Final = 0x0400
+#: Flags of an array as NumPy makes it.
+AS_MADE: Final = C_CONTIGUOUS | OWNS_DATA | ALIGNED | WRITEABLE
 
 
 class Ufunc(Object):
@@ -182,7 +185,7 @@ def check_objects() -> None:
     text, bits = b"12345678", int.from_bytes(struct.pack("d", 3.25), sys.byteorder)
     items: list[object] = [text, None, text]
     array, frozen = np.array([[1.5, 2.5, 3.5]]), np.zeros(2)
-    part = array[:, ::2]
+    part, watch = array[:, ::2], weakref.ref(array)
     frozen.flags.writeable = False
     lists = List(id(items))
     before = lists.references  # not sys.getrefcount: since Python 3.14 a call may borrow its arguments
@@ -210,9 +213,10 @@ def check_objects() -> None:
             [whole.data, whole.ndim, cut.shape.unchecked(1), cut.strides.unchecked(1), cut.base, cut.dtype],
             [array.ctypes.data, 2, 2, 16, id(array), id(array.dtype)],
         ),
+        "weak references of an array": ([whole.weak_references, cut.weak_references], [id(watch), 0]),
         "flags of an array": (
-            [NDArray(id(one)).flags & (C_CONTIGUOUS | ALIGNED | WRITEABLE) for one in (array, part, frozen)],
-            [C_CONTIGUOUS | ALIGNED | WRITEABLE, ALIGNED | WRITEABLE, C_CONTIGUOUS | ALIGNED],
+            [NDArray(id(one)).flags & AS_MADE for one in (array, part, frozen)],
+            [AS_MADE, ALIGNED | WRITEABLE, AS_MADE & ~WRITEABLE],
         ),
         "ufunc": (
             [add.nin, add.nout, add.nargs, add.ntypes, peek(add.name, 3), peek(add.types, len(codes))],
