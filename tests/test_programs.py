@@ -149,8 +149,9 @@ def unless_at_a_jump(program: Program, ct: np.ndarray, rounding: float = 1e-15) 
     except AssertionError:
         rng = np.random.default_rng(0)
         here = program.problem(np.float64)
-        for times in (1, 10, 100, 1000):
-            moved = [own * (1 + times * rounding * rng.uniform(-1, 1, own.shape)) for own in program.inputs]
+        ways = [rng.uniform(-1, 1, own.shape) for own in program.inputs]
+        for times in (1, -1, 10, -10, 100, -100, 1000, -1000):  # to both sides of a jump
+            moved = [own * (1 + times * rounding * way) for own, way in zip(program.inputs, ways, strict=True)]
             near = Program(moved, program.steps, program.result).problem(np.float64)
             assume(np.allclose(here.value(), near.value(), 1e-6, 1e-6))
             for own, other in zip(by_kernel(here, ct), by_kernel(near, ct), strict=True):

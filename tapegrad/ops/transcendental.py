@@ -126,16 +126,19 @@ atan = unary(
 )  # fmt: skip
 
 
+def _over_square(ct: Any, side: Any, x: Any, y: Any) -> Any:
+    """Return ``ct * side / (x**2 + y**2)``, 0 at the origin; of small and large numbers squares are 0 or infinite."""
+    is_origin = (x == 0) & (y == 0)
+    size = xp.hypot(xp.where(is_origin, 1.0, x), y)
+    return xp.where(is_origin, 0.0, ct) * (side / size / size)
+
+
 def _ordinate_rule(ct: Any, x: Any, y: Any) -> Any:
-    size = xp.hypot(x, y)  # of small and large numbers squares underflow and overflow
-    divisor = xp.where(size == 0, 1.0, size)
-    return xp.where(size == 0, 0.0, ct) * (y / divisor / divisor)
+    return _over_square(ct, y, x, y)
 
 
 def _abscissa_rule(ct: Any, x: Any, y: Any) -> Any:
-    size = xp.hypot(x, y)
-    divisor = xp.where(size == 0, 1.0, size)
-    return xp.where(size == 0, 0.0, -ct) * (x / divisor / divisor)
+    return _over_square(-ct, x, x, y)
 
 
 atan2 = binary(
