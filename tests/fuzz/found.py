@@ -1078,4 +1078,8 @@ EXPLAINED: dict[str, list[str]] = {
         "v1.fill_(v0)",
         "v4 = m.swapdims(v1, 0, -2)",
     ],
+    "a norm of cubes that overflow": [
+        "v0 = m.tensor(data(1, (3, 3), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = m.dist(v0 * 1e109, v0, 3).clone()",
+    ],
 }

@@ -27,7 +27,10 @@ def _turned_around(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 #: Calls whose values differ, by the text of the line, with the elements that are seen and the reason. A line is left
 #: out if all other elements are equal.
 VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    # Norms do not overflow; PyTorch's are inf, and the difference of two is nan.
+    # Norms do not overflow; PyTorch's are inf where powers of their elements are, and the difference of two is nan.
+    r"\b(c?dist|pairwise_distance|(vector_|matrix_)?norm)\(": lambda ours, theirs: (
+        np.isposinf(theirs) & np.isfinite(ours) & (np.abs(ours) > float(np.finfo(ours.dtype).max) ** 0.25)
+    ),
     r"triplet_margin(_with_distance)?_loss": lambda ours, theirs: np.isnan(theirs) & np.isfinite(ours),
     # The sign of nan is nan, as in NumPy; PyTorch has 0.
     r"\b(sgn|sign)_?\(": lambda ours, theirs: np.isnan(ours),
