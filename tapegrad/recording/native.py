@@ -19,7 +19,7 @@ from tapegrad.compiler import cache
 from tapegrad.compiler.interpreter import Interpreted
 from tapegrad.compiler.intrinsics import external, words
 from tapegrad.runtime.memory import INTERPRETS
-from tapegrad.runtime.objects import Tuple, Type
+from tapegrad.runtime.objects import FLAGS, Tuple, Type
 from tapegrad.tape.layout import OBJECT_HEADER
 
 R = TypeVar("R")
@@ -52,12 +52,11 @@ take_gil: Final = external("PyEval_RestoreThread", 1)
 if sys.version_info < (3, 14):
     new_object: Final = _allocate
 else:
-    _FLAGS: Final = 19  # the word of a class that has its flags, behind the head
     _IS_TUPLE: Final = 1 << 26
 
     def new_object(kind: Type, count: int) -> int:
         """Return a new object. Since Python 3.14 there is one empty tuple, and tuples keep their hash: -1 for none."""
-        if kind.reserved[_FLAGS] & _IS_TUPLE == 0:
+        if kind.reserved[FLAGS] & _IS_TUPLE == 0:
             return _allocate(kind, count)
         if kind.base.base == 0:  # tuple itself, behind which is only object
             return new_tuple(count)

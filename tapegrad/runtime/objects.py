@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.runtime.memory import peek
-from tapegrad.runtime.structs import Array, Struct, embedded, int32, slot
+from tapegrad.runtime.structs import WORD, Array, Struct, embedded, int32, slot
 
 __all__ = [
     "ALIGNED", "C_CONTIGUOUS", "WRITEABLE", "Builtin", "Bytes", "List", "NDArray", "Object", "Scalar", "Slice", "Tuple",
@@ -34,7 +34,7 @@ class Type(Object):
     base: Type  # the first class that it is derived from
 
 
-_FLAGS: Final = 16 + 8 * 19  # bytes of a class before its flags
+FLAGS: Final = 19  # the word of a class that has its flags, behind the head
 _HAS_VECTORCALL: Final = 1 << 11
 
 
@@ -44,7 +44,7 @@ def inherit_vectorcall(kind: type) -> None:
     Before Python 3.12 it calls them in a slower way, with a tuple of their arguments.
     """
     if sys.version_info < (3, 12) and not hasattr(sys, "gettotalrefcount"):  # a debug build has larger heads
-        ctypes.c_ulong.from_address(id(kind) + _FLAGS).value |= _HAS_VECTORCALL
+        ctypes.c_ulong.from_address(id(kind) + WORD * (Type.word("reserved") + FLAGS)).value |= _HAS_VECTORCALL
 
 
 class List(Object):
