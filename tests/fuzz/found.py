@@ -1082,4 +1082,11 @@ EXPLAINED: dict[str, list[str]] = {
         "v0 = m.tensor(data(1, (3, 3), 'float64', 'uniform'), requires_grad=True)",
         "v1 = m.dist(v0 * 1e109, v0, 3).clone()",
     ],
+    "the median of infinite numbers, of which PyTorch chooses any": [
+        "v0 = m.tensor(data(542, (3, 3), 'float64', 'uniform'), requires_grad=True)",
+        "v3 = m.eye(3, 1)",
+        "v5 = m.xlogy(v0, v3)",
+        "v7 = v5.cumprod(dim=-1)",
+        "v11 = m.median((v7 + m.arange(9).reshape((3, 3)) * 0.001), dim=1).values",
+    ],
 }

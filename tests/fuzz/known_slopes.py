@@ -123,6 +123,12 @@ def _at_lower_bound(culprit: Culprit) -> bool:
     return culprit.of_infinite and _any(lambda x: x.real < (-15 if x.dtype.itemsize <= 4 else -34))(culprit)
 
 
+def _is_one_of_several(culprit: Culprit) -> bool:
+    """Whether an infinite number is chosen that an operand has several times; finite ones differ."""
+    chosen = value(culprit)
+    return any(_any(lambda x, one=one: (x == one).sum() > 1)(culprit) for one in set(chosen[np.isinf(chosen)].tolist()))
+
+
 def _always(culprit: Culprit) -> bool:
     return True
 
@@ -229,6 +235,7 @@ GRADIENTS = (
         "of a parameter at which the function is nan, and the gamma function negative; PyTorch takes its size",
     ),
     Slope(r"kthvalue|topk|median|sort", _nan, "of several nans PyTorch chooses any"),
+    Slope(r"kthvalue|topk|median", _is_one_of_several, "of several equal infinite numbers PyTorch chooses any"),
     Slope(r"cumprod|vander", _any(lambda x: abs(x) < 1e-6), "of numbers near 0, by which PyTorch divides"),
     Slope(r"hypot", _any(lambda x: abs(x) < 1e-8), "second derivatives near the origin cancel but for rounding"),
     Slope(r"polar\(", _any(lambda x: abs(x) < 1e-8), "of sizes near 0, where PyTorch's slopes lose digits"),
