@@ -35,14 +35,14 @@ from tapegrad.compiler.cache import on_compile
 compiled, activation = [], tg.tanh
 
 def loss(w, x):
-    z = activation(x @ w + tg.exp(-w).sum())
+    z = activation(x @ w + tg.exp(-w).sum()) + tg.where(x[:, 0] > 0, x[:, 1], x[:, 2])
     return (tg.softmax(z, 0) * tg.log1p(z * z)).sum() + (x[:, :1] - x).mean() + tg.sqrt(abs(w)).sum()
 
 arrays = np.linspace(0.1, 1.0, 5), np.linspace(-1.0, 1.0, 35).reshape(7, 5)
 on_compile.append(compiled.append)
 value, gradient = tg.compile(tg.func.value_and_grad(loss))(*arrays)
 assert np.isfinite(gradient).all()
-print("numba" in sys.modules, compiled.count("program"), [name for name in compiled if "float" in name])
+print("numba" in sys.modules, compiled.count("program"), [name for name in compiled if "float" in name or "gem" in name])
 """
 
 

@@ -22,6 +22,7 @@ __all__ = ["attributes", "by_numpy", "may_differ", "plain"]
 _FAMILIES: Final = (*ELEMENTWISE, "reduction", "along", "indexing")
 _OPERATORS: Final[Mapping[str, Callable[..., Any]]] = {"pow": lambda x, y: x**y}
 _NUMPYS: Final = {"dim": "axis", "keepdim": "keepdims"}
+_ALONE: Final = (np.matmul, np.where)  # forwards that take the place of kernels as they are
 
 
 def plain(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,17 +41,18 @@ def by_numpy(op: Op, layouts: Sequence[Layout], attrs: Mapping[str, Any]) -> Cal
     in_traces = getattr(op.forward, "in_traces", None)
     if in_traces is not None:
         return in_traces(layouts, **attrs)  # type: ignore[no-any-return]
-    if op.prepare_forward is None or op.family not in _FAMILIES or len(op.results) > 1:
+    is_alone = op.forward in _ALONE
+    if not is_alone and (op.prepare_forward is None or op.family not in _FAMILIES or len(op.results) > 1):
         return None
     if isinstance(op.forward, SciPy):
         return None
     dtypes = {layout.dtype for layout in layouts if not layout.weak and layout.dtype != np.bool_}
     if len(dtypes) != 1 or next(iter(dtypes)).kind != "f":  # others are promoted
         return None
-    function = _OPERATORS.get(op.name) or _function(op)
+    function = op.forward if is_alone else _OPERATORS.get(op.name) or _function(op)
     if function is None:
         return None
-    if isinstance(function, np.ufunc):
+    if is_alone or isinstance(function, np.ufunc):
         return function
     of_lines = dtypes.pop() if op.family == "along" else None
     return functools.partial(_computed, function, attributes(op, attrs), of_lines)
@@ -58,7 +60,8 @@ def by_numpy(op: Op, layouts: Sequence[Layout], attrs: Mapping[str, Any]) -> Cal
 
 def may_differ(op: Op, layouts: Sequence[Layout], attrs: Mapping[str, Any]) -> bool:
     """Return whether the result of an op in a trace may have other bits than an ordinary call."""
-    return not isinstance(op.forward, np.ufunc) and by_numpy(op, layouts, attrs) is not None
+    is_same = op.forward is np.where or (isinstance(op.forward, np.ufunc) and op.forward is not np.matmul)
+    return not is_same and by_numpy(op, layouts, attrs) is not None
 
 
 def _function(op: Op) -> Callable[..., Any] | None:
