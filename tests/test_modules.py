@@ -272,18 +272,6 @@ def test_functions_of_libm_and_constants_are_found():
     assert math.isclose(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(3.0), math.exp(1.5))
 
 
-def test_slp_is_asked_for():
-    """Four products of neighbours become one vector only then."""
-    lines = [
-        f"%p{k} = getelementptr double, ptr %x, i64 {k}\n%v{k} = load double, ptr %p{k}\n"
-        f"%w{k} = fmul double %v{k}, %v{k}\n%q{k} = getelementptr double, ptr %y, i64 {k}\n"
-        f"store double %w{k}, ptr %q{k}"
-        for k in range(4)
-    ]
-    text = "define void @f(ptr noalias %x, ptr noalias %y) {\n" + "\n".join(lines) + "\nret void }"
-    assert len(assemble_module(text, "f", slp=True)) < len(assemble_module(text, "f"))
-
-
 def test_very_long_code_is_made_with_little_effort(folder, monkeypatch):
     efforts = []
     monkeypatch.setattr(modules, "_VERY_LONG", 3)

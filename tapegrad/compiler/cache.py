@@ -105,7 +105,6 @@ def address_of_ir(
     symbol: str = jit.SYMBOL,
     *,
     imports: Mapping[str, int] = MappingProxyType({}),
-    slp: bool = False,
     parts: Mapping[str, Part] = MappingProxyType({}),
 ) -> int:
     """Return the address of a function of a module of LLVM's IR.
@@ -122,8 +121,6 @@ def address_of_ir(
         The function. All others of the module are internal.
     imports : mapping, optional
         Addresses of functions of this process, by the names of their declarations in the text. Addresses do not count.
-    slp : bool
-        Whether LLVM looks for vectors in straight lines: see `tapegrad.compiler.modules.assemble_module`.
     parts : mapping of Part, optional
         Object code of functions that the text only declares, by their names.
 
@@ -145,22 +142,22 @@ def address_of_ir(
     >>> ctypes.CFUNCTYPE(*[ctypes.c_int64] * 2)(address)(21)
     42
     """
-    digest = digest_of_ir(key, symbol, imports, slp=slp)
+    digest = digest_of_ir(key, symbol, imports)
     _programs.add(digest)
 
     def make() -> bytes:
         from tapegrad.compiler.modules import assemble_module
 
-        code = assemble_module(make_ir(), symbol, frozenset(imports) | parts.keys(), slp=slp)
+        code = assemble_module(make_ir(), symbol, frozenset(imports) | parts.keys())
         # The last one is the most likely that nobody has begun with.
         return packed([code, *[part.code() for part in reversed([*parts.values()])]])
 
     return _obtain(name, digest, partial(files.path_of_program, digest), make, symbol, imports)
 
 
-def digest_of_ir(key: str | bytes, symbol: str, imports: Iterable[str] = (), *, slp: bool = False) -> str:
+def digest_of_ir(key: str | bytes, symbol: str, imports: Iterable[str] = ()) -> str:
     """Return the fingerprint of a function of a module; the arguments are those of `address_of_ir`."""
-    return fingerprint_of_ir(key.encode() if isinstance(key, str) else key, (symbol, sorted(imports), slp))
+    return fingerprint_of_ir(key.encode() if isinstance(key, str) else key, (symbol, sorted(imports)))
 
 
 def address_of_made(digest: str, symbol: str, imports: Mapping[str, int]) -> int | None:

@@ -1,7 +1,8 @@
 """From a module of LLVM's IR, as programs emit it, to object code.
 
-Unlike a kernel's (`tapegrad.compiler.assembly`) its text has vectors already. So loops are neither vectorised nor
-unrolled, and functions are inlined where the text says so.
+Unlike a kernel's (`tapegrad.compiler.assembly`) its text has vectors already, and nothing in it is computed twice. So
+functions are inlined where the text says so, and few passes follow: LLVM's own, which look for more in loops and in
+memory, take up to five times as long and make no faster code.
 """
 
 from __future__ import annotations
@@ -25,11 +26,7 @@ from tapegrad.compiler.assembly import (
 
 __all__ = ["assemble_module"]
 
-#: Lines from which on a module gets few passes. Those that follow values through memory take time by the square of a
-#: function's length, and nothing computes twice what was hash-consed: 9,000 lines of a mixture of Gaussians take 0.1 s
-#: in place of 0.5, and are as fast.
-_LONG: Final = 3000
-#: Lines from which on the code generator makes little effort. Its time grows with the square of a block's length too:
+#: Lines from which on the code generator makes little effort. Its time grows with the square of a block's length:
 #: 37,000 lines of a convolutional network's training step take 3 s in place of 15, and the code is as fast. Shorter
 #: code may be slower, by 3 % in the mixture of Gaussians.
 _VERY_LONG: Final = 12_000
@@ -40,7 +37,6 @@ def assemble_module(
     symbol: str,
     imports: frozenset[str] = frozenset(),
     *,
-    slp: bool = False,
     parts: Mapping[str, str] = MappingProxyType({}),
     name: str = "",
 ) -> bytes:
@@ -55,13 +51,10 @@ def assemble_module(
         The function that is wanted; all others become internal.
     imports : frozenset of str
         Functions that are found elsewhere, besides those of `tapegrad.compiler.assembly.ALLOWED`.
-    slp : bool
-        Whether LLVM looks for vectors in straight lines. It takes long, and gains a tenth in bodies of loops.
     parts : mapping
         LLVM's IR of functions that it calls, by their names, which become parts of it.
     name : str
-        The function's name in the object code, if it is a part of a program: then the module gets few passes, as one
-        does that is as long as the whole.
+        The function's name in the object code, if it is a part of a program.
 
     Raises
     ------
@@ -73,8 +66,7 @@ def assemble_module(
     >>> len(assemble_module("define void @nothing() { ret void }", "nothing")) > 100
     True
     """
-    lines = ir.count("\n")
-    machine = target_machine(1 if lines >= _VERY_LONG else 3)
+    machine = target_machine(1 if ir.count("\n") >= _VERY_LONG else 3)
     try:
         context = llvm.create_context()
         module = llvm.parse_assembly(ir, context)
@@ -90,15 +82,9 @@ def assemble_module(
         raise JitError(f"{symbol}: the module does not define it")
     hide((*module.functions, *module.global_variables), symbol)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.loop_unrolling = False
-    options.slp_vectorization = slp
-    passes = llvm.create_pass_builder(machine, options)
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
     if name:
         module.get_function(symbol).name = name
-    if lines < _LONG and not name:
-        passes.getModulePassManager().run(module, passes)
-    else:
-        inline(module, passes)
-        improve_functions(module, passes, FEW_PASSES)
+    inline(module, passes)
+    improve_functions(module, passes, FEW_PASSES)
     return checked(emitted(module, machine), symbol, imports)
