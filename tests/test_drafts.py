@@ -31,11 +31,16 @@ def power(base, exponent):
     return 1 if exponent == 0 else base * power(base, exponent - 1)
 
 
+def _forget(monkeypatch):
+    for name in ("_addresses", "_drafted", "_drafting"):
+        monkeypatch.setattr(cache, name, {})
+
+
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """Return a function that makes a draft of `power`; nothing replaces it before `drafts.finish` is called."""
     monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(cache, "_addresses", {})
+    _forget(monkeypatch)
     monkeypatch.setattr(jit, "_LONG", 0)
     monkeypatch.setattr(drafts, "_QUIET", 600.0)
     yield lambda: ctypes.CFUNCTYPE(*[ctypes.c_int64] * 3)(cache.address_of("power", power, ("int64", "int64")))
@@ -54,7 +59,7 @@ def test_a_draft_computes_what_the_better_code_does(made, tmp_path):
 def test_calls_of_a_draft_jump_to_the_better_code(made, monkeypatch):
     other = cache.address_of("other", lambda a, b: a - b, ("int64", "int64"))
     drafts.finish()
-    monkeypatch.setattr(cache, "_link", lambda code, symbols=(jit.SYMBOL,), imports={}, own=cache._link: (
+    monkeypatch.setattr(cache, "link", lambda code, symbols, imports={}, own=cache.link: (
         own(code, symbols, imports) if jit.SYMBOL not in symbols else {jit.SYMBOL: other}
     ))  # fmt: skip
     function = made()
@@ -121,8 +126,8 @@ def test_drafts_of_several_functions(made, monkeypatch, tmp_path, is_first):
         assert two(2, 3) == 10**8
         drafts.finish()
     assert len(list(tmp_path.glob("*.o"))) == 2
-    monkeypatch.setattr(cache, "_addresses", {})
-    cache.make_together([power, tens])
+    _forget(monkeypatch)
+    assert not cache.make_together([power, tens])
     assert len(names) == 2
     assert made()(3, 4) == 81
 
@@ -135,15 +140,31 @@ def test_drafts_made_in_pieces_call_each_other(made, monkeypatch):
     before = sys.getswitchinterval()
     cache.make_together([tens, power, sum_of_both])
     assert len(pieces) == 3
+    cache._drafting[power].join()
     assert sys.getswitchinterval() == before
     call = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 3)
     assert call(cache.address_of("sum_of_both", sum_of_both, ("int64", "int64")))(2, 3) == 8 + 10**8
     assert made()(3, 4) == 81
 
 
+def test_functions_that_a_process_has_are_not_made_again_with_others(monkeypatch):
+    """Which it knows by fingerprints that were worked out."""
+    names = []
+    monkeypatch.setattr(cache, "_drafted", {})
+    monkeypatch.setattr(cache, "_drafting", {})
+    cache.address_of("find", find, ("int64",) * 3)
+    monkeypatch.setattr(cache, "on_compile", [names.append])
+    monkeypatch.setattr(drafts, "_QUIET", 600.0)
+    assert cache.make_together([tens, find, power])
+    assert cache.address_of("tens", tens, ("int64", "int64"))
+    assert names == ["tens", "power"]
+    drafts.finish()
+
+
 def test_functions_without_drafts_are_made_alone(made):
-    cache.make_together([power, elements])
-    assert not cache._addresses
+    assert cache.make_together([power, elements])
+    cache._drafting[power].join()
+    assert not cache._drafted
     assert made()(3, 4) == 81
 
 

@@ -529,7 +529,7 @@ def results(function, x, y, monkeypatch, is_numba):
             patch.setattr(by_numba, "lower", refused)
         code = jit.compile_function(written(function, str(x.dtype), str(y.dtype), "complex128"), ("int64",) * 4)
     out = np.zeros(len(x), "complex128")
-    call = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(cache._link(code)[jit.SYMBOL])
+    call = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(cache.link(code, [jit.SYMBOL])[jit.SYMBOL])
     call(x.ctypes.data, y.ctypes.data, out.ctypes.data, len(x))
     return out
 
@@ -583,7 +583,9 @@ def test_of_lambdas_in_a_line_each_has_its_own_tree():
     for function in lambdas()[:2]:
         code = jit.compile_function(written(function, "float64", "float64", "float64"), ("int64",) * 4)
         out = np.zeros(1)
-        ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(cache._link(code)[jit.SYMBOL])(*(a.ctypes.data for a in (x, y, out)), 1)
+        ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(cache.link(code, [jit.SYMBOL])[jit.SYMBOL])(
+            *(a.ctypes.data for a in (x, y, out)), 1
+        )
         found.append(out[0])
     assert found == [7.0, 3.0]
 

@@ -103,7 +103,7 @@ def test_random_functions_are_what_python_computes(seed: int) -> None:
 
     machine = jit.target_machine()
     ir, _ = frontend.lower(kernel, ("int64",) * 4, {}, jit.SYMBOL, machine)
-    address = cache._link(assemble(ir, jit.SYMBOL, machine))[jit.SYMBOL]
+    address = cache.link(assemble(ir, jit.SYMBOL, machine), [jit.SYMBOL])[jit.SYMBOL]
     for x, y, n in POINTS:
         a, b, out = np.array([x]), np.array([y]), np.zeros(1)
         ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(address)(a.ctypes.data, b.ctypes.data, out.ctypes.data, n)

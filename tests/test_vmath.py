@@ -16,7 +16,7 @@ import pytest
 from mpmath import mp, mpf
 
 from tapegrad import vmath
-from tapegrad.compiler import assembly, cache, intrinsics, jit
+from tapegrad.compiler import assembly, cache, drafts, intrinsics, jit
 from tapegrad.kernels.loops import STRIDED, loop
 from tapegrad.runtime.source_text import evaluated
 from tapegrad.vmath import avx512, functions, trigonometric
@@ -459,13 +459,14 @@ def compiled(name: str, dtype: str) -> tuple[int, str]:
     """Compile a kernel anew; return its address and the optimised LLVM code."""
     size = np.dtype(dtype).itemsize
     function = loop(rule_of(name), (dtype, dtype), (dtype,), (size, size))
+    drafts.finish()  # whose thread would be seen, too
     texts, emitted = [], assembly.emitted
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             assembly, "emitted", lambda module, machine: texts.append(str(module)) or emitted(module, machine)
         )
         code = jit.compile_function(function, ("int64",) * 3, {"xp": vmath})
-    address = cache._link(code)[jit.SYMBOL]
+    address = cache.link(code, [jit.SYMBOL])[jit.SYMBOL]
     assert address is not None
     return address, texts[0]
 

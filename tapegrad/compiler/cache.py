@@ -1,7 +1,6 @@
 """The cache of machine code: a kernel is looked up in this process, then on disk by its fingerprint, or compiled.
 
-So are functions of modules of LLVM's IR, of which programs are made. LLVM's linker loads each object file into a
-library of its own (0.3 ms).
+So are functions of modules of LLVM's IR, of which programs are made.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
-import sys
+import threading
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Final
 
@@ -20,10 +19,11 @@ from tapegrad.compiler import drafts, files, jit
 from tapegrad.compiler.ahead import Part
 from tapegrad.compiler.drafts import Draft
 from tapegrad.compiler.fingerprint import fingerprint, fingerprint_of_ir
-from tapegrad.compiler.library import fingerprint_of_own
-from tapegrad.compiler.object_files import packed, unpacked
+from tapegrad.compiler.library import fingerprint_of_own, known_fingerprint
+from tapegrad.compiler.loader import link
+from tapegrad.compiler.object_files import packed
 from tapegrad.runtime.locks import before_forking, hold_while_forking, module_lock
-from tapegrad.runtime.signals import undisturbed
+from tapegrad.runtime.signals import start, undisturbed
 
 __all__ = [
     "Stats", "address_of", "address_of_ir", "address_of_made", "digest_of_ir", "known", "make_together", "on_compile",
@@ -46,9 +46,9 @@ stats = Stats()
 on_compile: list[Callable[[str], object]] = []
 
 _addresses: dict[str, int] = {}
+_drafted: dict[Callable[..., Any], int] = {}  # the addresses of functions that were made together
+_drafting: dict[Callable[..., Any], threading.Thread] = {}  # who makes them
 _programs: set[str] = set()  # the keys of `address_of_ir`
-_linked: list[Any] = []  # LLVM frees the code when its tracker dies
-_names = (f"kernel{number}" for number in itertools.count())  # LLVM accepts no name twice, not even if linking failed
 _lock = module_lock()
 _llvm = module_lock()  # held while LLVM works, as LLVM's own locks would never be released in a forked child
 hold_while_forking(_llvm)
@@ -90,6 +90,10 @@ def address_of(
     >>> ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)(address)(1, 2, 3)
     6
     """
+    if not bind and function in _drafting:
+        _drafting[function].join()
+        if function in _drafted:
+            return _drafted[function]
     key = fingerprint(function, signature, bind) if bind else fingerprint_of_own(function, signature)
     address = _addresses.get(key)
     if address is not None:
@@ -207,14 +211,15 @@ def _load(
             return _addresses[key]
         with _llvm:
             code = files.read(path, key) if path else None
-            linked = _link(code, [symbol], imports) if code is not None else None
+            linked = link(code, [symbol], imports) if code is not None else None
             if linked is None:
                 _tell([name])
                 made = make()
                 if isinstance(made, Draft):
-                    _link_drafts(made, [(name, key, path)])
+                    (_addresses[key], jump), *_ = _link_drafts(made, [name])
+                    drafts.behind(partial(_replace, jump, key, path, made.better[0]))
                 else:
-                    linked = _link(made, [symbol], imports)
+                    linked = link(made, [symbol], imports)
                     if linked is None:
                         raise jit.JitError(_REFUSED.format(name))
                     if path:
@@ -238,53 +243,84 @@ def _tell(names: Iterable[str]) -> None:
     drafts.put_off()
 
 
-def _link_drafts(made: Draft, functions: Sequence[tuple[str, str, str | None]]) -> None:
-    """Link drafts of functions with these names, fingerprints and files; what replaces them is made later."""
-    linked = _link(made.code, list(itertools.chain(*made.symbols)))
+def _link_drafts(made: Draft, names: Iterable[str]) -> list[tuple[int, int]]:
+    """Link drafts; return for each its address, and where the word stands to which its calls jump."""
+    linked = link(made.code, list(itertools.chain(*made.symbols)))
     if linked is None:
-        raise jit.JitError(_REFUSED.format(", ".join(name for name, *_ in functions)))
-    for (_, key, path), (symbol, word), better in zip(functions, made.symbols, made.better, strict=True):
-        _addresses[key] = int(linked[symbol])
-        drafts.behind(partial(_replace, int(linked[word]), key, path, better))
+        raise jit.JitError(_REFUSED.format(", ".join(names)))
+    return [(int(linked[symbol]), int(linked[word])) for symbol, word in made.symbols]
 
 
-def make_together(functions: Sequence[types.FunctionType]) -> None:
-    """Make drafts of functions of words, which stand in modules of this library, as one module.
+def make_together(functions: Sequence[types.FunctionType]) -> bool:
+    """Let a thread make drafts of functions of words as one module; `address_of` waits for them.
 
-    Nothing is made of those that this process or the folder has, nor if the folder has the first one.
+    They stand in modules of this library. Nothing is made, and the result is false, if this process or the folder has
+    the first one, as the folder has the others then. Else it is true: Python may go on while LLVM works.
     """
-    missing = {}
-    for function in functions:
-        key = fingerprint_of_own(function, ("int64",) * function.__code__.co_argcount)
-        path = files.path_of_kernel(key)
-        if key not in _addresses and not (path and os.path.exists(path)):
-            missing[key] = function, path
-        elif not missing:
-            return
-    undisturbed(lambda: _make_together(missing))
+    first = functions[0]
+    if first in _drafting or _is_made(fingerprint_of_own(first, _words(first))):
+        return False
+    # To work out all fingerprints takes a tenth of the time in which the functions are made.
+    missing = [own for own in functions if not _is_made(known_fingerprint(own, _words(own)))]
+    is_written = threading.Event()
 
-
-def _make_together(missing: Mapping[str, tuple[types.FunctionType, str | None]]) -> None:
-    with _lock, _llvm:
-        left = {key: own for key, own in missing.items() if key not in _addresses}  # another thread was faster
-        if not left:
-            return
-        _tell(function.__name__ for function, _ in left.values())
+    def work() -> None:
         try:
-            made = jit.draft_together([function for function, _ in left.values()])
+            _make_together(missing, is_written.set)
+        finally:
+            is_written.set()
+
+    try:
+        thread = start(work, "tapegrad-together")
+    except RuntimeError:  # the interpreter ends: each is made alone
+        return False
+    _drafting.update(dict.fromkeys(missing, thread))
+    is_written.wait()
+    return True
+
+
+def _words(function: types.FunctionType) -> tuple[str, ...]:
+    return ("int64",) * function.__code__.co_argcount
+
+
+def _is_made(key: str | None) -> bool:
+    """Whether this process or the folder has a kernel; its fingerprint may be unknown."""
+    path = None if key is None else files.path_of_kernel(key)
+    return key in _addresses or (path is not None and os.path.exists(path))
+
+
+def _make_together(functions: Sequence[types.FunctionType], tell: Callable[[], object]) -> None:
+    """Make drafts; tell when their text is written, and only LLVM has work left."""
+    with _lock, _llvm:
+        if functions[0] in _drafted:  # another thread was faster
+            return
+        names = [function.__name__ for function in functions]
+        _tell(names)
+        try:
+            made = jit.draft_together(functions, tell)
         except jit.JitError:  # raised again for one of them, when it is asked for
             return
-        _link_drafts(made, [(function.__name__, key, path) for key, (function, path) in left.items()])
-        stats.compiled += len(left)
+        for function, (address, jump), better in zip(functions, _link_drafts(made, names), made.better, strict=True):
+            _drafted[function] = address
+            drafts.behind(partial(_replace_own, jump, function, better))
+        stats.compiled += len(functions)
+
+
+def _replace_own(jump: int, function: types.FunctionType, make: Callable[[], bytes]) -> None:
+    """Replace the draft of a function of this library, of which nobody knows the fingerprint yet."""
+    key = fingerprint_of_own(function, _words(function))
+    path = files.path_of_kernel(key)
+    _addresses[key] = _drafted[function]
+    _replace(jump, key, path, lambda: (files.read(path, key) if path else None) or make())
 
 
 def _replace(jump: int, key: str, path: str | None, make: Callable[[], bytes]) -> None:
     """Make the code that replaces a draft, write it to disk, and let calls of the draft jump to it."""
     code = make()
-    if path:
+    if path and not os.path.exists(path):
         files.write(path, key, code)
     with _llvm:
-        linked = _link(code)
+        linked = link(code, [jit.SYMBOL])
     if linked is not None:
         ctypes.c_int64.from_address(jump).value = int(linked[jit.SYMBOL])
 
@@ -292,48 +328,3 @@ def _replace(jump: int, key: str, path: str | None, make: Callable[[], bytes]) -
 def known() -> frozenset[str]:
     """Return the fingerprints of the kernels that this process has loaded or compiled."""
     return frozenset(_addresses.keys() - _programs)
-
-
-# ---- the loader
-
-
-@cache
-def _linker() -> Any:
-    """Return LLVM's just-in-time linker, to which libm is known."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    # We try names, each right on one kind of system, as ctypes.util.find_library runs a compiler.
-    for name in ("libm.so.6", "libm.so", "libSystem.B.dylib", "ucrtbase.dll"):
-        try:
-            llvm.load_library_permanently(name)
-            break
-        except RuntimeError:
-            continue
-    # JITLink puts code and constants into one block, so that code is never too far from its data.
-    return llvm.create_lljit_compiler(use_jit_link=True)
-
-
-def _link(
-    code: bytes, symbols: Sequence[str] = (jit.SYMBOL,), imports: Mapping[str, int] = MappingProxyType({})
-) -> Any:
-    """Load object code and return the addresses of its symbols; None if the linker refuses it."""
-    import llvmlite.binding as llvm
-
-    builder = llvm.JITLibraryBuilder()
-    for own in unpacked(code):
-        builder.add_object_img(own)
-    builder.add_current_process()
-    for symbol in symbols:
-        builder.export_symbol(symbol)
-    if sys.platform == "win32":
-        builder.import_symbol("_fltused", 1)  # says that the code has floating numbers; nobody reads it
-    for name, address in imports.items():
-        builder.import_symbol(name, address)
-    try:
-        tracker = builder.link(_linker(), next(_names))
-    except RuntimeError:
-        return None
-    _linked.append(tracker)
-    return tracker

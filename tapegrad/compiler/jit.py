@@ -99,8 +99,8 @@ def draft_function(
 
 
 @garbage.kept()
-def draft_together(functions: Sequence[types.FunctionType]) -> Draft:
-    """Return drafts of functions of words, made as one module.
+def draft_together(functions: Sequence[types.FunctionType], tell: Callable[[], object] = lambda: None) -> Draft:
+    """Return drafts of functions of words, made as one module; tell when LLVM has all of it.
 
     Raises
     ------
@@ -124,6 +124,7 @@ def draft_together(functions: Sequence[types.FunctionType]) -> Draft:
             both = frontend.lower_together(functions, quick, begin)
         except frontend.NotCompilableError as error:
             raise JitError(str(error)) from error
+        tell()
         counts = {name: own.__code__.co_argcount for name, own in zip(both.wanted, functions, strict=True)}
         begun = ahead.parts()
         parts = [begun.get(str(place)) or ahead.Part(own) for place, own in enumerate(pieces, 1)]

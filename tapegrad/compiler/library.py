@@ -19,7 +19,7 @@ from tapegrad.compiler import drafts, files
 from tapegrad.compiler.fingerprint import environment, fingerprint, sha256
 from tapegrad.runtime.locks import module_lock
 
-__all__ = ["fingerprint_of_own", "state_of_files"]
+__all__ = ["fingerprint_of_own", "known_fingerprint", "state_of_files"]
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _lock = module_lock()
@@ -43,23 +43,27 @@ def state_of_files() -> bytes:
 
 def fingerprint_of_own(function: Callable[..., Any], signature: tuple[str, ...]) -> str:
     """Return the fingerprint of a function; it is looked up if the function stands in a module of this library."""
-    name = _name(function)
+    name = _name(function, signature)
     if name is None:
         return fingerprint(function, signature, {})
-    name = f"{name} {' '.join(signature)}"
-    known = _known()
-    found = known.get(name)
+    found = _known().get(name)
     if found is None:
         found = fingerprint(function, signature, {})
         with _lock:
-            known[name] = found
+            _known()[name] = found
             if not _new:  # all at once: a process that compiles one function needs others, too
                 drafts.behind(partial(_write, files.path_of_program(_digest()), _digest()))
             _new[name] = found
     return found
 
 
-def _name(function: Callable[..., Any]) -> str | None:
+def known_fingerprint(function: Callable[..., Any], signature: tuple[str, ...]) -> str | None:
+    """Return the fingerprint of a function of this library if it was worked out before, by any process."""
+    name = _name(function, signature)
+    return None if name is None else _known().get(name)
+
+
+def _name(function: Callable[..., Any], signature: tuple[str, ...]) -> str | None:
     """Return what names a function of this library in every process; None if it is none, or was made by another one."""
     if not isinstance(function, types.FunctionType):
         return None
@@ -67,7 +71,7 @@ def _name(function: Callable[..., Any]) -> str | None:
     is_own = module.partition(".")[0] == _PACKAGE
     if not is_own or getattr(sys.modules.get(module), function.__qualname__, None) is not function:
         return None
-    return f"{module}.{function.__qualname__}"
+    return f"{module}.{function.__qualname__} {' '.join(signature)}"
 
 
 # ---- the file: lines of names and fingerprints

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
@@ -65,8 +66,9 @@ def load_tracing() -> None:
 @functools.cache
 def _make_first() -> None:
     """Compile what the first program needs, if it is not known: in this order."""
-    others = record, leaves.tensor_over, leaves.as_leaf, find, call, make_forward, run_loop, stand
-    make_together([run, *columns.FUNCTIONS, *walking.FUNCTIONS, *others])
+    others = record, traced_calls.call_traced, leaves.tensor_over, leaves.as_leaf, find, call, make_forward, run_loop
+    if make_together([run, *columns.FUNCTIONS, *walking.FUNCTIONS, *others, stand]):
+        import_module("tapegrad.program.lowered")  # what makes programs is needed too, and LLVM is at work
 
 
 def make_entry(

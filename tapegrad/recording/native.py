@@ -158,10 +158,9 @@ def definition(function: Callable[..., int]) -> int:
     return _method(function, "", "")
 
 
-def make_together(functions: Sequence[Any]) -> None:
-    """Compile functions that are loaded soon, if the folder of machine code does not have them: quicker than each."""
-    if not INTERPRETS:
-        cache.make_together(functions)
+def make_together(functions: Sequence[Any]) -> bool:
+    """Compile functions that are loaded soon, in a thread: see `tapegrad.compiler.cache.make_together`."""
+    return not INTERPRETS and cache.make_together(functions)
 
 
 class Lazy(Generic[R]):
