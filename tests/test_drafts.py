@@ -147,18 +147,33 @@ def test_drafts_made_in_pieces_call_each_other(made, monkeypatch):
     assert made()(3, 4) == 81
 
 
-def test_functions_that_a_process_has_are_not_made_again_with_others(monkeypatch):
+def test_what_a_process_that_was_stopped_left_out_is_made_together(made, tmp_path, monkeypatch):
+    """The functions are written in their order, so the last one tells whether the folder has all of them."""
+    written = []
+    monkeypatch.setattr(cache.files, "write", lambda path, *rest, own=cache.files.write: (
+        written.append(path), own(path, *rest)
+    ))  # fmt: skip
+    cache.make_together([power, tens])
+    made()
+    drafts.finish()
+    for path in written[1:]:
+        Path(path).unlink()
+    _forget(monkeypatch)
+    assert cache.make_together([power, tens])
+    made()
+    drafts.finish()
+    _forget(monkeypatch)
+    assert not cache.make_together([power, tens])
+
+
+def test_functions_that_a_process_has_are_not_made_again_with_others(made, monkeypatch):
     """Which it knows by fingerprints that were worked out."""
     names = []
-    monkeypatch.setattr(cache, "_drafted", {})
-    monkeypatch.setattr(cache, "_drafting", {})
     cache.address_of("find", find, ("int64",) * 3)
     monkeypatch.setattr(cache, "on_compile", [names.append])
-    monkeypatch.setattr(drafts, "_QUIET", 600.0)
     assert cache.make_together([tens, find, power])
-    assert cache.address_of("tens", tens, ("int64", "int64"))
+    assert made()(3, 4) == 81
     assert names == ["tens", "power"]
-    drafts.finish()
 
 
 def test_functions_without_drafts_are_made_alone(made):

@@ -255,10 +255,11 @@ def make_together(functions: Sequence[types.FunctionType]) -> bool:
     """Let a thread make drafts of functions of words as one module; `address_of` waits for them.
 
     They stand in modules of this library. Nothing is made, and the result is false, if this process or the folder has
-    the first one, as the folder has the others then. Else it is true: Python may go on while LLVM works.
+    the last one: the folder has the others then, as they are written first. Else it is true: Python may go on while
+    LLVM works.
     """
-    first = functions[0]
-    if first in _drafting or _is_made(fingerprint_of_own(first, _words(first))):
+    last = functions[-1]
+    if last in _drafting or _is_made(fingerprint_of_own(last, _words(last))):
         return False
     # To work out all fingerprints takes a tenth of the time in which the functions are made.
     missing = [own for own in functions if not _is_made(known_fingerprint(own, _words(own)))]
@@ -292,7 +293,7 @@ def _is_made(key: str | None) -> bool:
 def _make_together(functions: Sequence[types.FunctionType], tell: Callable[[], object]) -> None:
     """Make drafts; tell when their text is written, and only LLVM has work left."""
     with _lock, _llvm:
-        if functions[0] in _drafted:  # another thread was faster
+        if functions[-1] in _drafted:  # another thread was faster
             return
         names = [function.__name__ for function in functions]
         _tell(names)
