@@ -1,6 +1,7 @@
 """Measuring workloads: first calls, in processes that may be given up, then all that are right against each other.
 
-First calls of compiled functions are measured once more, in a process that finds machine code in the cache.
+First calls of compiled functions are measured once more, in a process that finds machine code in the cache, and in
+processes of their own that do not even find the library's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from bench.timing import interleaved
 REFERENCE = "manual"
 OURS = "compiled"
 FIRST_CALL = 30.0  # seconds that it may take: a tool that takes longer is left out
+PROCESSES = 3  # in which a workload is the first one
 ROUNDS_TAKE = 20.0  # seconds of rounds for a workload, at most
 TOLERANCE = 1e-9  # relative to the largest element
 
@@ -33,7 +35,8 @@ Record = dict[str, Any]
 def measured(names: Sequence[str], tools: Sequence[str], rounds: int, quick: bool) -> Iterator[Record]:
     """Yield what is found on each workload: `median` and `ratio` by tool, `first` calls, and who is `left_out`.
 
-    `cached` is the first call of a compiled function in a second process, if it is among the tools.
+    If compiled functions are among the tools, `alone` is the first call in a process of its own that finds an empty
+    cache, and `cached` in one that finds the code.
     """
     with tempfile.TemporaryDirectory() as folder:
         kept = {
@@ -42,13 +45,14 @@ def measured(names: Sequence[str], tools: Sequence[str], rounds: int, quick: boo
         }  # fmt: skip
         firsts = {tool: dict(_first_calls(tool, names, quick, kept)) for tool in tools}
         cached = dict(_first_calls(OURS, names, quick, kept)) if OURS in tools else {}
+        alone = {name: _alone(name, quick, kept) for name in names} if OURS in tools else {}
         usable = {
             name: [tool for tool in tools if not isinstance(firsts[tool][name], str)] for name in names
         }  # fmt: skip
         for record in records_of("programs", {"tools": usable, "rounds": rounds, "quick": quick}, kept):
             own = {tool: firsts[tool][record["workload"]] for tool in tools}
             record["first"] = {tool: found for tool, found in own.items() if not isinstance(found, str)}
-            record["cached"] = cached.get(record["workload"])
+            record["cached"], record["alone"] = cached.get(record["workload"]), alone.get(record["workload"])
             record["left_out"] = {tool: found for tool, found in own.items() if isinstance(found, str)}
             yield record
 
@@ -64,6 +68,15 @@ def _first_calls(
             yield left.pop(0), found
         if left:
             yield left.pop(0), f"its first call takes more than {FIRST_CALL:.0f} s, or ends the process"
+
+
+def _alone(name: str, quick: bool, variables: dict[str, str]) -> float | str:
+    """Return the seconds of a first call in a process of its own with an empty cache, at best; or why there is none."""
+    found: list[float | str] = []
+    for _ in range(1 if quick else PROCESSES):
+        with tempfile.TemporaryDirectory() as folder:
+            found += dict(_first_calls(OURS, [name], quick, {**variables, **caches(folder)})).values()
+    return min((own for own in found if isinstance(own, float)), default=found[0])
 
 
 def first_calls(tool: str, names: Sequence[str], quick: bool) -> Iterator[float | str]:

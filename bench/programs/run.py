@@ -18,7 +18,9 @@ is faster than the derivative by hand. Each call has other values than the one b
 anything is timed.
 
 A first call traces and compiles. It has paid when the calls behind it have saved what it took: the second table says
-after how many calls. Its last column is the first call in another process, which finds machine code in the cache.
+after how many calls. The first one in a process also makes what all programs need, so that each is measured once more
+alone: in a process of its own with an empty cache, the best of three. The last column is the first call in a process
+that finds machine code in the cache.
 
 ```sh
 python -m bench --programs --report docs/benchmarks

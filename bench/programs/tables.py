@@ -21,13 +21,14 @@ def tables(records: Sequence[Record], tools: Sequence[str], rounds: int) -> list
         f"programs: value and derivative, time / {REFERENCE} (1 thread, medians of {rounds} rounds)",
         ("workload", REFERENCE, *others),
     )
-    columns = ("workload", *tools, "compiled pays after", "compiled, from the cache")
-    firsts = Table("programs: first call in a process, nothing compiled before", columns)
+    columns = ("workload", *tools, "compiled pays after", "compiled, alone", "compiled, from the cache")
+    firsts = Table("programs: first call, one after the other in a process that finds an empty cache", columns)
     for record in ordered:
         cells = _cells(record["ratio"], others, ratio)
         times.rows.append((record["workload"], *_cells(record["median"], [REFERENCE], seconds), *cells))
         row = record["workload"], *_cells(record["first"], tools, seconds), _pays_after(record)
-        firsts.rows.append((*row, seconds(record["cached"]) if isinstance(record["cached"], float) else "-"))
+        more = [seconds(own) if isinstance(own, float) else "-" for own in (record["alone"], record["cached"])]
+        firsts.rows.append((*row, *more))
     times.rows.append(("geometric mean", "", *(_mean(records, tool) for tool in others)))
     times.notes += [f"{record['workload']}: {record['summary']}" for record in records]
     times.notes += [f"{tool}: {TOOLS[tool].summary}" for tool in tools]
