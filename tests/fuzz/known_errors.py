@@ -73,6 +73,9 @@ ACCEPTED = (
     Error(r"soft_margin_loss", r"can't be cast to the desired output type", "integers are numbers"),
     Error(r"m\.fft\.", r"MKL FFT error", "of no signals PyTorch's library has none", of_nothing=True),
     Error(r"batch_norm", r"mixed dtype \(CPU\)", "weights of bools or integers are numbers"),
+    Error(
+        r"__setitem__", r"masked_fill_ only .* unsigned char", "masks of bytes choose, as where PyTorch reads by one"
+    ),
     Error(r"cumulative_trapezoid", r"received a bool input", "taken if there is none", of_nothing=True),
     Error(r"binary_cross_entropy\(", r"elements of input should be between 0 and 1", "nan stays nan"),
     Error(r"gradient\(", r"does not support uint8 input", "differences of integers are taken in double precision"),
