@@ -143,6 +143,7 @@ _CALLS: Final = """
 (5, 3):
     np.linalg.svd(x, full_matrices=False)[1]; np.linalg.svd(x, compute_uv=False);
     np.linalg.svd(x, full_matrices=False)[0] ** 2; np.linalg.qr(x)[1]; np.linalg.norm(x); np.linalg.norm(x, axis=1);
+    np.linalg.qr(x, "r");
     np.linalg.norm(x, ord=4, axis=0, keepdims=True)
 (6,):
     np.linalg.norm(x, ord=3); np.linalg.norm(x, ord=np.inf); np.linalg.norm(x, 1);
@@ -154,7 +155,7 @@ _CALLS: Final = """
 (3, 3) (3, 2):
     np.linalg.solve(psd(x), y); np.linalg.lstsq(psd(x), y, rcond=None)[0]
 (2, 3, 3) (3,):
-    np.linalg.solve(psd(x), y)
+    np.linalg.solve(psd(x), y); np.linalg.tensorsolve(psd(x[0]), [1.0, 2.0, 3.0]) * y
 (4,):
     sp.jn(2, x); sp.yn(2, x); sp.jv(1.5, x); sp.iv(3.2, x); sp.ive(3.2, x); sp.kv(1.2, x); sp.gammainc(1.0, x);
     sp.gammaincc(1, x)
@@ -228,3 +229,51 @@ def test_constant(call: str) -> None:
 def test_signs_of_the_gamma_function() -> None:
     points = np.array([0.0, -0.0, -1.0, -2.5, np.inf, -np.inf, np.nan, -1e300])
     np.testing.assert_array_equal(special.gammasgn(tg.tensor(points)), special.gammasgn(points))
+
+
+@pytest.mark.parametrize("function", [np.median, np.nanmedian, np.quantile, np.percentile])
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+def test_quantiles_of_nothing(function: Any, axis: Any) -> None:
+    """Medians of nothing are nan; of no lines nothing is left. Quantiles of nothing raise, in NumPy an IndexError."""
+    values, q = np.zeros((0, 3)), () if "median" in function.__name__ else (0.5,)
+    x = tg.tensor(values, requires_grad=True)
+    if q and axis != 1:
+        with pytest.raises(RuntimeError, match="input tensor must be non-empty"):
+            function(x, *q, axis=axis)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found, expected = function(x, *q, axis=axis), function(values, *q, axis=axis)
+    np.testing.assert_array_equal(found.detach(), expected)
+    assert found.requires_grad
+
+
+def test_wrong_axes() -> None:
+    x = tg.ones(3, 4)
+    with pytest.raises(ValueError, match="axis to squeeze out which has size not equal to one"):
+        np.squeeze(x, axis=0)
+    assert np.squeeze(tg.ones(3, 1, 1), axis=(1, -1)).shape == (3,)
+    for axis in (3, -4, (0, 9)):
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            np.expand_dims(x, axis)
+    with pytest.raises(RuntimeError, match="multiple times"):
+        np.expand_dims(x, (0, 0))
+    with pytest.raises(RuntimeError, match="at least one-dimensional"):
+        np.diff(tg.tensor(1.0))
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        np.diff(x, axis=2, prepend=0)
+
+
+def test_add_at_takes_lists() -> None:
+    start, added = tg.zeros(3, requires_grad=True), tg.ones(2, requires_grad=True)
+    y = start * 2
+    np.add.at(y, [0, 0, 1], [1.0, 2.0, 3.0])
+    np.subtract.at(y, [2, 2], added)
+    np.subtract.at(y, [1, 2], [0.5, 1])
+    assert y.tolist() == [3.0, 2.5, -3.0]
+    y.sum().backward()
+    assert (start.grad.tolist(), added.grad.tolist()) == ([2.0, 2.0, 2.0], [-1.0, -1.0])
+    with pytest.raises(TypeError, match="with slices"):
+        np.add.at(y, (slice(None),), 1.0)
+    with pytest.raises(TypeError, match=r"nearest in name is tapegrad\.index_reduce"):
+        np.multiply.at(y, [0], 2.0)

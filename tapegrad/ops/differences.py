@@ -53,13 +53,14 @@ def _beside(name: str, x: Tensor, value: Any, dim: int) -> Tensor:
 def _diff_of_numpy(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Compute as np.diff does, which repeats what is put before and behind."""
     x = as_operand(a, "diff", "input", 1)
-    one = list(x.shape)
-    one[axis] = 1
 
     def whole(value: Any) -> Any:
         if value is None or value is np._NoValue:
             return None
-        return value if np.ndim(value) else broadcast_to(value, one)
+        if np.ndim(value) or not x.ndim:
+            return value
+        dim = one_dim("diff", x.ndim, axis)
+        return broadcast_to(value, [1 if place == dim else length for place, length in enumerate(x.shape)])
 
     return diff(x, n, axis, whole(prepend), whole(append))
 

@@ -12,7 +12,7 @@ from tapegrad.ops.numpy_ufuncs import in_common_dtype, no_list
 # Products, whose first two operands are arrays of any dtypes.
 _PRODUCTS: Final = frozenset((
     np.dot, np.inner, np.vdot, np.tensordot, np.convolve, np.correlate, np.linalg.solve, np.linalg.lstsq,
-    np.linalg.tensordot, np.linalg.matmul, np.linalg.vecdot,
+    np.linalg.tensordot, np.linalg.matmul, np.linalg.vecdot, np.linalg.tensorsolve,
 ))  # fmt: skip
 # Others that take arrays, and no lists that are something else.
 _OF_ARRAYS: Final = frozenset((

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import add, div, mul, sub, where
+from tapegrad.ops.broadcasting import broadcast_to
 from tapegrad.ops.casts import cast
 from tapegrad.ops.extrema import amax, amin
 from tapegrad.ops.followed import is_followed
@@ -35,14 +37,19 @@ def _floating(name: str, a: Any) -> Tensor:
 
 
 def _quantiles(
-    name: str, function: Callable[..., Tensor], x: Tensor, q: Any, axis: Any, keepdims: bool, method: str
-) -> Tensor:
+    name: str, function: Callable[..., Tensor], x: Tensor, q: Any, axis: Any, keepdims: bool, method: str,
+    is_median: bool = False,
+) -> Tensor:  # fmt: skip
     """Return quantiles over any dimensions, of quantiles in any shape."""
     dims, at = reduced_dims(name, x.ndim, axis), q if isinstance(q, Tensor) else np.asarray(q, x.dtype)
     rest = tuple(place for place in range(x.ndim) if place not in dims)
-    lines = reshape(permute(x, (*rest, *dims)), (*[x.shape[place] for place in rest], -1))
+    count = math.prod([x.shape[place] for place in dims])
+    lines = reshape(permute(x, (*rest, *dims)), (*[x.shape[place] for place in rest], count))
     shape = tuple(at.shape)
-    found = function(lines, at if len(shape) == 1 else at.reshape((-1,)), -1, interpolation=method)
+    if not x.numel() and (count or is_median):  # nothing, or the mean of none, which is nan
+        found = broadcast_to(mean(lines, -1), (*shape, *lines.shape[:-1]))
+    else:
+        found = function(lines, at if len(shape) == 1 else at.reshape((-1,)), -1, interpolation=method)
     kept = [x.shape[place] if place in rest else 1 for place in range(x.ndim) if place in rest or keepdims]
     return reshape(found, (*shape, *kept))
 
@@ -63,7 +70,7 @@ def _quantile_of(name: str, function: Callable[..., Tensor], scale: float) -> Ca
 def _median_of(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def call(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Tensor:
         refuse(name, out=out)
-        return _quantiles(name, function, _floating(name, a), 0.5, axis, keepdims is True, "midpoint")
+        return _quantiles(name, function, _floating(name, a), 0.5, axis, keepdims is True, "midpoint", True)
 
     return call
 

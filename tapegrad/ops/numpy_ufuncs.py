@@ -87,7 +87,8 @@ def unsupported(function: str, why: str = "") -> TypeError:
     """Return the error of a function of NumPy that tensors have not, with the nearest that they have."""
     from tapegrad.ops.table.scope import nearest  # a long list, for programs that are about to fail
 
-    near = "" if why else nearest(function.rpartition(".")[2])
+    name = function.rpartition(".")[2]
+    near = "" if why else "tapegrad.index_reduce" if name == "at" else nearest(name)
     return TypeError(
         f"{function} does not work on tensors{why and f' {why}'}; use tapegrad's operation of this meaning"
         f"{near and f' (nearest in name is {near})'}, or x.detach().numpy() where no gradient is wanted"
@@ -232,8 +233,11 @@ def _add_at(call: str, is_negative: bool, x: Any, indices: Any, values: Any) -> 
     if not isinstance(x, Tensor):
         raise unsupported(f"{call}.at", "of an array")
     key = indices if isinstance(indices, tuple) else (indices,)
+    if any(isinstance(own, (slice, Ellipsis.__class__)) or own is None for own in key):
+        raise unsupported(f"{call}.at", "with slices")
     places = tuple(own if isinstance(own, Tensor) else ops.tensor(own) for own in key)
-    x.index_put_(places, ops.neg(values) if is_negative else as_operand(values, call, "b", 3), accumulate=True)
+    added = as_operand(no_list(values), call, "b", 3)
+    x.index_put_(places, ops.neg(added) if is_negative else added, accumulate=True)
 
 
 def _with_out(shown: str, ufunc: np.ufunc, method: str, inputs: Any, out: Any, kwargs: dict[str, Any]) -> Any:

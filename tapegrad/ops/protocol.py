@@ -29,6 +29,7 @@ from tapegrad.ops.numpy_writes import FUNCTIONS as WRITES
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.structural import reduced_dims
 from tapegrad.tensor import Tensor, from_array
 
 # Functions ---------------------------------------------------------------------------------------------------------
@@ -88,12 +89,18 @@ def _given(value: Any, default: Any) -> Any:
 
 
 def _squeeze(a: Any, axis: Any = None) -> Any:
-    return ops.squeeze(a) if axis is None else ops.squeeze(a, axis)
+    """Remove dimensions of length 1. Of another length PyTorch leaves one alone, NumPy raises."""
+    if axis is None:
+        return ops.squeeze(a)
+    dims = reduced_dims("squeeze", a.ndim, axis) if axis != () else ()
+    if any(a.shape[dim] != 1 for dim in dims):
+        raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one: {axis} of {a.shape}")
+    return ops.squeeze(a, axis)
 
 
 def _expand_dims(a: Any, axis: Any) -> Any:
-    ndim = a.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
-    for place in sorted(one % ndim for one in (axis if isinstance(axis, (tuple, list)) else (axis,))):
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    for place in sorted(reduced_dims("expand_dims", a.ndim + count, axis) if count else ()):
         a = ops.unsqueeze(a, place)
     return a
 

@@ -44,6 +44,11 @@ class QR(NamedTuple):
     R: Tensor
 
 
+def _qr_of_numpy(a: Any, mode: str = "reduced") -> Any:
+    """Decompose as np.linalg.qr does, which returns R alone for ``"r"``."""
+    return qr(a).R if mode == "r" else qr(a, mode)
+
+
 def _forward(x: Any, mode: str) -> Any:
     if mode != "r" and have_kernels(x):
         return by_kernel(x, mode)
@@ -124,6 +129,7 @@ def _phase_free(m: Any, q: Any, r: Any) -> Any:
 @decomposition(
     "qr",
     ("linalg.qr",),
+    {"adapter": _qr_of_numpy},
     forward=_forward,
     vjp=_rule,
     attrs=("mode",),
