@@ -143,7 +143,9 @@ _CALLS: Final = """
 (5, 3):
     np.linalg.svd(x, full_matrices=False)[1]; np.linalg.svd(x, compute_uv=False);
     np.linalg.svd(x, full_matrices=False)[0] ** 2; np.linalg.qr(x)[1]; np.linalg.norm(x); np.linalg.norm(x, axis=1);
-    np.linalg.qr(x, "r");
+    np.linalg.qr(x, "r"); np.std(x, axis=1, where=T[:1, :3] < -0.85); np.var(x, where=T[:3, :1].T < 0.5, ddof=1);
+    np.std(x, axis=1, keepdims=True, where=C); np.var(x, axis=1, where=C, mean=np.full((5, 1), 0.25));
+    np.std(x, axis=1, mean=np.mean(x, axis=1, keepdims=True)); np.var(x * (1 + 2j), axis=1, where=C, correction=1);
     np.linalg.norm(x, ord=4, axis=0, keepdims=True)
 (6,):
     np.linalg.norm(x, ord=3); np.linalg.norm(x, ord=np.inf); np.linalg.norm(x, 1);

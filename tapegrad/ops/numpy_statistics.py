@@ -12,6 +12,7 @@ from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import add, div, mul, sub, where
 from tapegrad.ops.broadcasting import broadcast_to
 from tapegrad.ops.casts import cast
+from tapegrad.ops.complex import imag, real
 from tapegrad.ops.extrema import amax, amin
 from tapegrad.ops.followed import is_followed
 from tapegrad.ops.index_dim import index_select
@@ -73,6 +74,18 @@ def _median_of(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
         return _quantiles(name, function, _floating(name, a), 0.5, axis, keepdims is True, "midpoint", True)
 
     return call
+
+
+def variance_of(x: Tensor, axis: Any, chosen: Any, center: Any, correction: float, keepdims: bool) -> Tensor:
+    """Return the variance of chosen elements, about their mean or about what is given for it."""
+    mask = array_of(chosen)
+    count = np.broadcast_to(mask, x.shape).sum(axis, x.dtype, keepdims=True)
+    if center is None:
+        center = div(sum(where(mask, x, 0.0), axis, True), count)
+    far = where(mask, sub(x, center), 0.0)
+    squares = mul(far, far) if x.dtype.kind == "f" else add(mul(real(far), real(far)), mul(imag(far), imag(far)))
+    total = sum(squares, axis, keepdims)
+    return div(total, (count.real - correction).clip(0).reshape(total.shape).astype(total.dtype))
 
 
 def _nanvar(name: str) -> Callable[..., Tensor]:

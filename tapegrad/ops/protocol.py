@@ -24,12 +24,14 @@ from tapegrad.ops.numpy_polynomials import FUNCTIONS as POLYNOMIALS
 from tapegrad.ops.numpy_series import FUNCTIONS as SERIES
 from tapegrad.ops.numpy_sets import FUNCTIONS as SETS
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
+from tapegrad.ops.numpy_statistics import variance_of
 from tapegrad.ops.numpy_ufuncs import along, ndim_of, no_list, plain, reduced, refuse, unsupported, values
 from tapegrad.ops.numpy_writes import FUNCTIONS as WRITES
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.structural import reduced_dims
+from tapegrad.ops.variance import root
 from tapegrad.tensor import Tensor, from_array
 
 # Functions ---------------------------------------------------------------------------------------------------------
@@ -74,10 +76,14 @@ def _moment(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         keepdims: bool = False,
         **kwargs: Any,
     ) -> Any:
-        correction = kwargs.pop("correction", ddof)
+        correction, chosen = kwargs.pop("correction", ddof), _given(kwargs.pop("where", True), True)
+        center = _given(kwargs.pop("mean", None), None)
         refuse(name, out=out, dtype=dtype, **kwargs)
         x = as_operand(a, name, "input", 1)
         x = x if x._layout.floating else x.to(default_dtype())
+        if chosen is not True or center is not None:
+            found = variance_of(x, axis, chosen, center, correction, bool(keepdims))
+            return root(found) if name == "std" else found
         return along(function, x, axis, correction=correction, keepdim=bool(keepdims))
 
     return call
