@@ -288,7 +288,7 @@ def check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
         if layout.requires_grad:
             rule = op.rule(operand)
             if isinstance(rule, NotYet):
-                raise RuntimeError(f"derivative for {op.name} is not implemented: {rule.reason}")
+                raise NotImplementedError(f"the derivative for '{op.name}' is not implemented: {rule.reason}")
     if op.real_only and any(layout.dtype.kind == "c" for layout in layouts):
         raise NotImplementedError(
             f"{op.name} not implemented for complex tensors; take the real part or the absolute value first"
