@@ -357,6 +357,13 @@ FOUND: dict[str, list[str]] = {
 
 #: Programs that differ for a reason that semantics.md or kinks.md of docs/understand gives, which is recognised.
 EXPLAINED: dict[str, list[str]] = {
+    "a gradient that is no derivative stands beside PyTorch's nan": [
+        "v0 = m.tensor(data(909, (2, 3), 'float64', 'grid'), requires_grad=True)",
+        "v1 = F.embedding(m.tensor([[1, 0], [0, 0]], dtype=m.int64), v0, scale_grad_by_freq=True)",
+        "v7 = F.gelu(v1)",
+        "v8 = v1.diagonal(0, -3, -2)",
+        "v11 = m.copysign(v8, v8)",
+    ],
     "PyTorch's sums multiply infinite complex numbers by alpha": [
         "v0 = m.full((2,), complex(float('inf'), 1.0))",
         "v1 = v0 + v0",

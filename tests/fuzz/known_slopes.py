@@ -149,6 +149,7 @@ class Slope:
     reason: str
     infinite: bool = False  # if a cotangent is inf or nan, too
     zero: bool = False  # if a cotangent is 0, too
+    is_derivative: bool = True  # else finite differences judge no line of the program
 
 
 GRADIENTS = (
@@ -277,7 +278,9 @@ GRADIENTS = (
     Slope(r"cumprod", _zero, "second derivatives where two elements are 0"),
     Slope(r"lp_pool", _any(lambda x: abs(x) < 1e-6), "second derivatives of powers of numbers near 0 overflow"),
     Slope(r"\bsinc_?\(", _any(lambda x: abs(x) < 0.02), "second derivatives near 0; PyTorch loses digits"),
-    Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
+    Slope(
+        r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled", is_derivative=False
+    ),
     Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
     Slope(
         r"a(rc)?tan2",
@@ -364,7 +367,7 @@ def known_gradient(torch: Any, lines: list[str], mismatch: Mismatch) -> bool:
         return mismatch.is_infinite
     unprincipled = [culprit for culprit in found if not _is_principled(torch, culprit, mismatch)]
     listed = [_listed(culprit) for culprit in unprincipled]
-    if not all(listed):
+    if not all(listed) and all(slope is None or slope.is_derivative for slope in listed):
         return False
     if listed and not differences.is_right(torch, lines, mismatch.text.split(":")[0]):
         USED.update(f"{slope.call}: {slope.reason}" for slope in listed if slope)
