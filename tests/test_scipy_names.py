@@ -101,6 +101,25 @@ def test_values_and_slopes(name: str) -> None:
     assert name in numpy_special.SPECIAL or name in names_in(SPECIAL)
 
 
+@pytest.mark.parametrize("other", [0.5, 1, np.array([0.5, 0.25])], ids=["float", "int", "array"])
+@pytest.mark.parametrize(
+    "name", ["chdtr", "chdtrc", "chdtri", "gdtr", "gdtrc", "gdtria", "gdtrix", "pdtr", "pdtrc", "pdtri"]
+)
+def test_numbers_beside_a_tensor(name: str, other: Any) -> None:
+    """Distributions of incomplete gamma functions take them in any place, as SciPy's do."""
+    ufunc = getattr(scipy.special, name)
+    first = int(name.startswith("p"))
+    for dtype in ("float32", "float64"):
+        for place in range(first, ufunc.nin):
+            values: list[Any] = [2] * first + [other] * (ufunc.nin - first)
+            x = values[place] = np.array([0.3, 0.7], dtype)
+            expected = ufunc(*values)
+            values[place] = tg.tensor(x)
+            found = ufunc(*values)
+            assert found.dtype == (dtype if np.ndim(other) == 0 or first else "float64")
+            np.testing.assert_allclose(found.numpy(), expected, rtol=2e-5 if dtype == "float32" else 1e-11)
+
+
 @pytest.mark.parametrize("lmbda", [0.0, 1e-12])
 @pytest.mark.parametrize("name", ["boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p"])
 def test_transformations_at_their_limit(name: str, lmbda: float) -> None:

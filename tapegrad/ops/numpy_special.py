@@ -12,6 +12,7 @@ from tapegrad.ops import special_of_parameters as made
 from tapegrad.ops.airy import airy
 from tapegrad.ops.complex_parts import complex as complex_of
 from tapegrad.ops.incomplete import betaincinv, gammainccinv
+from tapegrad.ops.numpy_ufuncs import without_numbers
 from tapegrad.ops.special_integrals import fresnel, shichi, sici
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
@@ -179,6 +180,23 @@ def _halves(*values: Any) -> list[Tensor]:
     return [ops.mul(one, 0.5) for one in values]
 
 
+def _with_numbers(function: Function) -> Function:
+    """Return a function that takes Python numbers in any place, as SciPy's does; incomplete gamma functions do not."""
+    return lambda *args: function(*without_numbers(list(args)))
+
+
+# Distributions of incomplete gamma functions.
+_GAMMA: Final[dict[str, Function]] = {
+    "chdtr": lambda v, x: _gammainc(*_halves(v, x)), "chdtrc": lambda v, x: _gammaincc(*_halves(v, x)),
+    "gdtr": lambda a, b, x: _gammainc(b, ops.mul(a, x)), "gdtrc": lambda a, b, x: _gammaincc(b, ops.mul(a, x)),
+    "pdtr": lambda k, m: _gammaincc(ops.add(np.floor(k), 1.0), m),
+    "pdtrc": lambda k, m: _gammainc(ops.add(np.floor(k), 1.0), m),
+    "chdtri": lambda v, y: ops.mul(gammainccinv(ops.mul(v, 0.5), y), 2.0),
+    "pdtri": lambda k, y: gammainccinv(_after(k), y),
+    "gdtria": lambda p, b, x: ops.div(_special("gammaincinv")(b, p), x),
+    "gdtrix": lambda a, b, p: ops.div(_special("gammaincinv")(b, p), a),
+}  # fmt: skip
+
 #: What ufuncs compute, by their names.
 SPECIAL: Final[dict[str, Function]] = {
     "airy": airy, "sici": sici, "shichi": shichi, "fresnel": fresnel,
@@ -196,16 +214,10 @@ SPECIAL: Final[dict[str, Function]] = {
     "kn": _special("kv"), "yn": _special("yv"), "ellipkm1": lambda p: _special("ellipk")(ops.sub(1.0, p)),
     "ndtri_exp": lambda y: _special("ndtri")(ops.exp(y)), "betaincc": lambda a, b, x: _betainc(b, a, ops.sub(1.0, x)),
     # Distributions
-    "chdtr": lambda v, x: _gammainc(*_halves(v, x)), "chdtrc": lambda v, x: _gammaincc(*_halves(v, x)),
-    "gdtr": lambda a, b, x: _gammainc(b, ops.mul(a, x)), "gdtrc": lambda a, b, x: _gammaincc(b, ops.mul(a, x)),
-    "pdtr": lambda k, m: _gammaincc(ops.add(np.floor(k), 1.0), m),
-    "pdtrc": lambda k, m: _gammainc(ops.add(np.floor(k), 1.0), m),
+    **{name: _with_numbers(function) for name, function in _GAMMA.items()},
     "fdtr": lambda a, b, x: _betainc(*_halves(a, b), _ratio(a, b, x)),
     "fdtrc": lambda a, b, x: _betainc(*_halves(b, a), ops.sub(1.0, _ratio(a, b, x))), "stdtr": _stdtr,
-    "chdtri": lambda v, y: ops.mul(gammainccinv(ops.mul(v, 0.5), y), 2.0),
-    "pdtri": lambda k, y: gammainccinv(_after(k), y), "fdtri": _fdtri, "stdtrit": made.stdtrit,
-    "gdtria": lambda p, b, x: ops.div(_special("gammaincinv")(b, p), x),
-    "gdtrix": lambda a, b, p: ops.div(_special("gammaincinv")(b, p), a),
+    "fdtri": _fdtri, "stdtrit": made.stdtrit,
     "bdtr": lambda k, n, p: _betainc(_plain(n) - _after(k) + 1.0, _after(k), ops.sub(1.0, p)),
     "bdtrc": lambda k, n, p: _betainc(_after(k), _plain(n) - _after(k) + 1.0, p),
     "bdtri": lambda k, n, y: ops.sub(1.0, betaincinv(_plain(n) - _after(k) + 1.0, _after(k), y)),

@@ -12,6 +12,7 @@ from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
+from tapegrad.tape.layout import FLOAT
 from tapegrad.tensor import Tensor
 
 # Our functions of the meaning of a ufunc, by its name, as far as they were called.
@@ -129,7 +130,7 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
         if ufunc.signature is not None:
             operands = in_common_dtype(operands)
         if _refuses_numbers(function):
-            operands = _without_numbers(operands)
+            operands = without_numbers(operands)
         if method == "outer":
             x, y = (as_operand(value, shown, "x", place) for place, value in enumerate(operands, 1))
             operands = [ops.reshape(x, x.shape + (1,) * y.ndim), y]
@@ -154,10 +155,10 @@ def _refuses_numbers(function: Callable[..., Any]) -> bool:
     return getattr(getattr(getattr(function, "op", None), "check_dtypes", None), "refuses_numbers", False)
 
 
-def _without_numbers(operands: list[Any]) -> list[Any]:
-    """Return operands with arrays in place of Python numbers, which NumPy's functions take everywhere."""
+def without_numbers(operands: list[Any]) -> list[Any]:
+    """Return operands with floating arrays in place of Python numbers, which NumPy's functions take everywhere."""
     layouts = [as_operand(value, "ufunc", "x", place)._layout for place, value in enumerate(operands, 1)]
-    dtype = promote(layouts)
+    dtype = promote([*layouts, FLOAT])
     return [np.asarray(value, dtype) if layout.weak else value for value, layout in zip(operands, layouts, strict=True)]
 
 
