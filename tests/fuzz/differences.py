@@ -42,7 +42,7 @@ def is_right(torch: Any, lines: list[str], what: str, kinds: Sequence[type[Machi
         for flat in np.argsort(-distance, axis=None)[: min(PLACES, differs.sum())]:
             place = tuple(int(k) for k in np.unravel_index(flat, own.shape))
             room = NEAR * (abs(own[place] - other[place]) if np.isfinite(other[place]) else max(abs(own[place]), 1.0))
-            slopes = _differences(kinds[1], torch, doubles, leaf, place, order == "second")
+            slopes = _differences(kinds[1], torch, doubles, leaf, own.shape, place, order == "second")
             if not any(abs(own[place] - slope) <= room for slope in slopes):
                 return False
     finally:
@@ -64,10 +64,20 @@ def _leaves(machine: Machine) -> list[str]:
 
 
 def _differences(
-    kind: type[Machine], torch: Any, lines: list[str], leaf: str, place: tuple[int, ...], is_second: bool
+    kind: type[Machine],
+    torch: Any,
+    lines: list[str],
+    leaf: str,
+    shape: tuple[int, ...],
+    place: tuple[int, ...],
+    is_second: bool,
 ) -> Iterator[complex]:
-    """Yield slopes by an element of a leaf: central differences, with several steps."""
-    number = array(_ran(kind(torch), lines).space[leaf])[place]
+    """Yield slopes by an element of a leaf of a shape: central differences, with several steps."""
+    until = next(count for count, line in enumerate(lines, 1) if line.startswith(f"{leaf} = "))
+    begun = array(_ran(kind(torch), lines[:until]).space[leaf])
+    if begun.shape != shape:  # it was changed in place: who knows where the element stood
+        return
+    number = begun[place]
     size = float(abs(number))
     for step in (relative * scale for relative in STEPS for scale in {size, max(size, 1.0)} if scale):
         slope = 0j

@@ -357,6 +357,12 @@ FOUND: dict[str, list[str]] = {
 
 #: Programs that differ for a reason that semantics.md or kinks.md of docs/understand gives, which is recognised.
 EXPLAINED: dict[str, list[str]] = {
+    "zeros of transforms decide the slope of a power by its exponent, of which parts are imaginary": [
+        "v0 = m.tensor([2.0, -2.0], requires_grad=True)",
+        "v1 = m.abs(v0)",
+        "v4 = m.fft.fft(v1.cos()[None], dim=0)",
+        "v5 = v4.pow(v1)",
+    ],
     "a gradient that is no derivative stands beside PyTorch's nan": [
         "v0 = m.tensor(data(909, (2, 3), 'float64', 'grid'), requires_grad=True)",
         "v1 = F.embedding(m.tensor([[1, 0], [0, 0]], dtype=m.int64), v0, scale_grad_by_freq=True)",

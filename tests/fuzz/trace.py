@@ -92,11 +92,20 @@ def is_on_cut(step: Culprit) -> bool:
     """Whether a line has complex slopes that the signs of zeros among its operands decide."""
     if not any(map(np.iscomplexobj, step.operands.values())):
         return False
-    unsigned = {name: values + np.zeros((), values.dtype) for name, values in step.operands.items()}
     own, other = (
-        derivatives(tg, replace(step, operands=arrays), COTANGENTS[0]) for arrays in (step.operands, unsigned)
+        derivatives(tg, replace(step, operands=_with_zeros(step.operands, zero)), COTANGENTS[0], 1 + 0.5j)
+        for zero in (0.0, -0.0)
     )
     return own is not None and other is not None and not _are_close(own, other, close)
+
+
+def _with_zeros(arrays: dict[str, np.ndarray], zero: float) -> dict[str, np.ndarray]:
+    """Return copies of arrays, in which all zeros have a sign."""
+    found = {name: values.copy() for name, values in arrays.items()}
+    for values in found.values():
+        for part in (values.real, values.imag) if values.dtype.kind == "c" else (values,):
+            part[part == 0] = zero
+    return found
 
 
 def _apart(step: Culprit) -> Culprit:
@@ -152,9 +161,12 @@ def _are_close(
     return True
 
 
-def derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[np.ndarray | None] | None:
+def derivatives(
+    module: Any, step: Culprit, ends: tuple[float, float], direction: complex = 1.0
+) -> list[np.ndarray | None] | None:
     """Return the first and second derivatives of a line at its operands; None if it has none, or if one is refused.
 
+    Cotangents of complex results have a direction.
     Where one side has none, or refuses one that the program takes, the program itself shows it.
     """
     space, leaves = prelude.space(module), []
@@ -171,7 +183,7 @@ def derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[n
         if not isinstance(out, module.Tensor) or not out.requires_grad:
             return None
         weights = np.linspace(*ends, out.numel()) if np.isfinite(ends[0]) else np.full(out.numel(), ends[0])
-        weights = weights.reshape(tuple(out.shape))
+        weights = weights.reshape(tuple(out.shape)) * (direction if array(out).dtype.kind == "c" else 1.0)
         ct = module.tensor(weights.astype(array(out).dtype), requires_grad=True)
         first = module.autograd.grad(out, leaves, ct, create_graph=True, allow_unused=True)
         some = [slope for slope in first if slope is not None and slope.requires_grad]
