@@ -312,14 +312,22 @@ def _replace_own(jump: int, function: types.FunctionType, make: Callable[[], byt
     key = fingerprint_of_own(function, _words(function))
     path = files.path_of_kernel(key)
     _addresses[key] = _drafted[function]
-    _replace(jump, key, path, lambda: (files.read(path, key) if path else None) or make())
+    found = files.read(path, key) if path else None
+    if found is None:
+        _replace(jump, key, path, make)
+    else:
+        _let_jump(jump, found)
 
 
 def _replace(jump: int, key: str, path: str | None, make: Callable[[], bytes]) -> None:
     """Make the code that replaces a draft, write it to disk, and let calls of the draft jump to it."""
     code = make()
-    if path and not os.path.exists(path):
+    if path:
         files.write(path, key, code)
+    _let_jump(jump, code)
+
+
+def _let_jump(jump: int, code: bytes) -> None:
     with _llvm:
         linked = link(code, [jit.SYMBOL])
     if linked is not None:
