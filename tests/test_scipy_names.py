@@ -23,7 +23,8 @@ WHOLE = ("eval_", "kn", "yn", "pdtr", "expn")  # whose first argument is an inte
 COUNTS = ("bdtr", "nbdtr", "lpmv")  # whose first two arguments are integers
 # Whose only derivative is the one by the last argument.
 BY_LAST = (
-    "kve", "jve", "yve", "hankel", "struve", "modstruve", "pbwa", "stdtrit", "eval_",
+    "kve", "jve", "yve", "hankel", "struve", "modstruve", "pbwa", "stdtrit", "eval_", "hyp", "wright_bessel",
+    "log_wright", "pbdv", "pbvv",
 )  # fmt: skip
 
 
@@ -81,14 +82,17 @@ def _total(function: Callable[..., Any], arguments: list[Any]) -> Any:
 def test_values_and_slopes(name: str) -> None:
     ufunc, arrays = getattr(scipy.special, name), _arguments(name)
     wanted = [own.dtype.kind == "f" for own in arrays]
+    if name == "zetac":
+        wanted = [False]
     if name.startswith(BY_LAST):
         wanted[:-1] = [False] * (len(arrays) - 1)
     tensors = [tg.tensor(own, requires_grad=True) if one else own for own, one in zip(arrays, wanted, strict=True)]
+    tensors[-1] = tg.tensor(arrays[-1], requires_grad=wanted[-1])
     found, expected = ufunc(*tensors), ufunc(*arrays)
     for own, other in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True):
         np.testing.assert_allclose(own.detach().numpy(), other, rtol=1e-11)
-    leaves = [own for own in tensors if isinstance(own, tg.Tensor)]
-    slopes = tg.autograd.grad(_total(ufunc, tensors), leaves)
+    leaves = [own for own in tensors if isinstance(own, tg.Tensor) and own.requires_grad]
+    slopes = tg.autograd.grad(_total(ufunc, tensors), leaves) if leaves else ()
     step = 1e-6
     for slope, place in zip(slopes, np.flatnonzero(wanted), strict=True):
         for k in range(4):

@@ -281,6 +281,9 @@ DIFFERENCES_OF_PRODUCTS = (
     "poisson_nll",
 )  # fmt: skip
 
+# SciPy's function runs out of memory, warns or does not end where parameters are huge.
+OF_FEW_PARAMETERS = ("hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "pbdv_value", "pbdv_slope", "pbvv_value", "pbvv_slope")
+
 
 @each_row(ELEMENTWISE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -289,6 +292,9 @@ def test_extremes(op: Op, dtype: str) -> None:
     operands, ct = extremes(op, dtype)
     if op.name in DIFFERENCES_OF_PRODUCTS:
         keep = np.all([~np.isfinite(own) | (abs(own) < 1e30) for own in operands], axis=0)
+        operands, ct = [own[keep] for own in operands], ct[keep]
+    if op.name in OF_FEW_PARAMETERS:
+        keep = np.all([(abs(own) < 1e3) | ~np.isfinite(own) & (own is operands[-1]) for own in operands], axis=0)
         operands, ct = [own[keep] for own in operands], ct[keep]
     problem = Case(op, 0).problem(dtype, operands)
     with np.errstate(all="ignore"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -176,9 +176,11 @@ beta = binary(
     to_float=True, real_only=True, domain=(0.3, 3.0), special={(1.0, 1.0): (-1.0, -1.0)}, names=_ONLY,
 )  # fmt: skip
 
+BY_EXPONENT: Final = NotYet("by the exponent; PyTorch has none either")
+
 zeta = binary(
     "zeta", _ZETA,
-    (NotYet("by the exponent; PyTorch has none either"), lambda ct, x, y: -ct * x * xp.zeta(x + 1, y)),
+    (BY_EXPONENT, lambda ct, x, y: -ct * x * xp.zeta(x + 1, y)),
     doc="Hurwitz's zeta function :math:`\\sum_k (k + y)^{-x}`.",
     derivative=":math:`-x \\zeta(x + 1, y)` by `other` (DLMF 25.11.17); none by `input`.", to_float=True,
     real_only=True, domain=(1.5, 4.0), names=Names(namespaces=(SPECIAL,), ufuncs=("_zeta",)),

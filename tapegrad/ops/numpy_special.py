@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.ops import hypergeometric
 from tapegrad.ops import special_of_parameters as made
 from tapegrad.ops.airy import airy
 from tapegrad.ops.complex_parts import complex as complex_of
@@ -240,6 +241,14 @@ SPECIAL: Final[dict[str, Function]] = {
     "itstruve0": made.itstruve0, "it2struve0": made.it2struve0,
     "itmodstruve0": made.itmodstruve0, "ellipkinc": made.ellipkinc, "ellipeinc": made.ellipeinc, "ellipj": _ellipj,
     "agm": _agm, "lpmv": made.lpmv,
+    "pbdv": made.pbdv, "pbvv": made.pbvv, "itairy": made.itairy,
+    **{
+        name: getattr(hypergeometric, name)
+        for name in (
+            "hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "exprel", "wright_bessel", "log_wright_bessel",
+            "zetac", "kolmogorov", "kolmogi",
+        )
+    },
     # Orthogonal polynomials
     "eval_genlaguerre": made.eval_genlaguerre, "eval_gegenbauer": made.eval_gegenbauer,
     "eval_jacobi": made.eval_jacobi, "eval_sh_jacobi": _sh_jacobi,

@@ -1,0 +1,67 @@
+"""Ops that SciPy's ufuncs reach: hypergeometric functions, and others whose slopes are functions of shifted parameters.
+
+Formulas are those of the Digital Library of Mathematical Functions (DLMF).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tapegrad.ops.gamma_functions import BY_EXPONENT
+from tapegrad.ops.special_of_parameters import by_argument
+from tapegrad.ops.table.op import xp
+
+# Hypergeometric functions (DLMF 15.5.1, 13.3.15, 13.3.22, 16.3.1) ----------------------------------------------------
+
+hyp0f1 = by_argument("hyp0f1", "v z", {"z": lambda ct, v, z: ct * xp.hyp0f1(v + 1.0, z) / v})
+hyp1f1 = by_argument("hyp1f1", "a b x", {"x": lambda ct, a, b, x: ct * a / b * xp.hyp1f1(a + 1.0, b + 1.0, x)})
+hyp2f1 = by_argument(
+    "hyp2f1", "a b c x",
+    {"x": lambda ct, a, b, c, x: ct * a * b / c * xp.hyp2f1(a + 1.0, b + 1.0, c + 1.0, x)},
+)  # fmt: skip
+hyperu = by_argument("hyperu", "a b x", {"x": lambda ct, a, b, x: -ct * a * xp.hyperu(a + 1.0, b + 1.0, x)})
+
+
+def _exprel_slope(x: Any, out: Any) -> Any:
+    """Return the derivative; its hypergeometric function has the digits near 0, and no end for huge numbers."""
+    is_near = abs(x) < 1.0
+    far = xp.where(is_near, 2.0, x)
+    return xp.where(is_near, 0.5 * xp.hyp1f1(2.0, 3.0, xp.where(is_near, x, 0.0)), out * (1.0 - 1.0 / far) + 1.0 / far)
+
+
+exprel = by_argument("exprel", "x", {"x": lambda ct, x, out: ct * _exprel_slope(x, out)}, (-2.0, 2.0))
+
+# Wright's Bessel function (DLMF 10.46.1), whose series is differentiated by terms -------------------------------------
+
+wright_bessel = by_argument(
+    "wright_bessel", "a b x", {"x": lambda ct, a, b, x: ct * xp.wright_bessel(a, a + b, x)}
+)  # fmt: skip
+log_wright_bessel = by_argument(
+    "log_wright_bessel", "a b x",
+    {"x": lambda ct, a, b, x, out: ct * xp.exp(xp.log_wright_bessel(a, a + b, x) - out)},
+)  # fmt: skip
+
+# Riemann's zeta function without its first term, and Kolmogorov's distribution --------------------------------------
+
+zetac = by_argument("zetac", "x", {"x": BY_EXPONENT}, (1.5, 4.0))
+
+
+def _kolmogorov_density(y: Any) -> Any:
+    """Return the density by its series or, of small numbers, by that which Poisson's summation makes of it.
+
+    Where it is below 1e-300 it is 0.
+    """
+    is_small, above = y < 1.0, xp.where(y < 1.0, 1.0, xp.where(y > 20.0, 20.0, y))
+    small = xp.where(is_small, xp.where(y < 0.04, 0.04, y), 1.0)
+    square = small * small
+    left, right = 0.0 * y, 0.0 * y
+    for k in (1, 2, 3, 4):
+        weight = ((2 * k - 1) * math.pi) ** 2 / 8
+        left = left + xp.exp(-weight / square) * (2 * weight / square - 1.0)
+        right = right - (-1.0) ** k * 8 * k * k * above * xp.exp(-2.0 * k * k * above * above)
+    return xp.where(is_small, math.sqrt(math.tau) / square * left, right)
+
+
+kolmogorov = by_argument("kolmogorov", "y", {"y": lambda ct, y: -ct * _kolmogorov_density(y)}, (0.3, 2.0))
+kolmogi = by_argument("kolmogi", "p", {"p": lambda ct, out: -ct / _kolmogorov_density(out)})
