@@ -357,6 +357,18 @@ FOUND: dict[str, list[str]] = {
 
 #: Programs that differ for a reason that semantics.md or kinks.md of docs/understand gives, which is recognised.
 EXPLAINED: dict[str, list[str]] = {
+    "rounding decides the signs of zeros": [
+        "v0 = m.tensor(data(578, (2, 1, 3, 1), 'float64', 'grid'), requires_grad=True)",
+        "v1 = m.qr(invertible(m, v0))[0] @ m.qr(invertible(m, v0))[1].clone()",
+        "v3 = m.divide(v1[None, ...], v0, rounding_mode='trunc')",
+        "v4 = F.softshrink(v3, 2.0)",
+        "v7 = m.digamma(v4)",
+    ],
+    "of equal numbers beside nan PyTorch's mode chooses another": [
+        "v2 = m.tensor(data(660, (3, 2), 'float64', 'grid'), requires_grad=True)",
+        "v6 = m.atanh(v2)",
+        "v7 = m.mode(v6, dim=-2)[0]",
+    ],
     "zeros of transforms decide the slope of a power by its exponent, of which parts are imaginary": [
         "v0 = m.tensor([2.0, -2.0], requires_grad=True)",
         "v1 = m.abs(v0)",

@@ -236,6 +236,7 @@ GRADIENTS = (
         "of a parameter at which the function is nan, and the gamma function negative; PyTorch takes its size",
     ),
     Slope(r"kthvalue|topk|median|sort", _nan, "of several nans PyTorch chooses any"),
+    Slope(r"\bmode\(", _nan, "of equal numbers beside nan PyTorch chooses another"),
     Slope(r"kthvalue|topk|median", _is_one_of_several, "of several equal infinite numbers PyTorch chooses any"),
     Slope(r"cumprod|vander", _any(lambda x: abs(x) < 1e-6), "of numbers near 0, by which PyTorch divides"),
     Slope(r"hypot", _any(lambda x: abs(x) < 1e-8), "second derivatives near the origin cancel but for rounding"),

@@ -128,8 +128,11 @@ def _known_elements(line: str, ours: np.ndarray, theirs: np.ndarray) -> np.ndarr
     return explained
 
 
+#: Stands for a line whose results have other signs, but are no zeros on both sides.
+ROUNDING = "numbers near 0"
 #: Calls whose zeros have another sign than PyTorch's, with the reason.
 ZEROS = {
+    ROUNDING: "a product or a quotient of them may be a zero",
     r"(cross_entropy|nll_loss)\(": "the negative of a zero in PyTorch",
     r"remainder_?\(|%|__imod__": "that of the divisor, as in NumPy",
     r"\b(maximum|minimum|max|min|fmax|fmin|amax|amin|clamp|clamp_min|clamp_max|clip|relu)_?\(": "of two that are equal",

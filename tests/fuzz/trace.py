@@ -13,6 +13,7 @@ import numpy as np
 import tapegrad as tg
 from tests.fuzz import overwritten, prelude
 from tests.fuzz.compare import ROUNDED, array, close
+from tests.fuzz.known_values import ROUNDING
 
 #: Cotangents of a line, tried in this order until a line is found: 0 times an infinite slope is nan.
 COTANGENTS = ((0.5, 1.5), (0.0, 0.0), (np.inf, np.inf), (np.nan, np.nan))
@@ -234,22 +235,30 @@ def turning(torch: Any, lines: list[str]) -> list[str]:
         for space in spaces:
             with contextlib.suppress(Exception):  # raised on both sides
                 exec(line, space)
-        if not before & set(overwritten.operands(line.split(" = ")[-1])) and _turned_names(*spaces) - before:
-            found.append(line)
+        turned = _turned_names(*spaces)
+        if not before.keys() & set(overwritten.operands(line.split(" = ")[-1])) and turned.keys() - before.keys():
+            found.append(line if any(turned[name] for name in turned.keys() - before.keys()) else ROUNDING)
     return found
 
 
-def _turned_names(ours: dict[str, Any], theirs: dict[str, Any]) -> set[str]:
+def _turned_names(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, bool]:
+    """Return the names of tensors that have an element of another sign, and whether both are zeros."""
     names = [name for name, value in ours.items() if isinstance(value, tg.Tensor) and name in theirs]
-    return {name for name in names if _turned(array(ours[name]), array(theirs[name]))}
+    pairs = {name: (array(ours[name]), array(theirs[name])) for name in names}
+    return {name: _turned(*pair) for name, pair in pairs.items() if _turned(*pair, are_zeros=False)}
 
 
-def _turned(own: np.ndarray, other: np.ndarray) -> bool:
-    """Whether arrays have a zero each, somewhere, of different signs."""
+def _turned(own: np.ndarray, other: np.ndarray, *, are_zeros: bool = True) -> bool:
+    """Whether arrays have a number each, somewhere, of different signs; zeros, or any."""
     if own.dtype.kind not in "fc" or own.shape != other.shape:
         return False
     parts = (own.real, other.real), (own.imag, other.imag)
-    return any(bool(((a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))).any()) for a, b in parts)
+    return any(
+        bool(
+            ((np.signbit(a) != np.signbit(b)) & (((a == 0) & (b == 0)) | ((not are_zeros) & (a == a) & (b == b)))).any()
+        )
+        for a, b in parts
+    )
 
 
 def _tensors(line: str, space: dict[str, Any]) -> list[str]:
