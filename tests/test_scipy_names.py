@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import tapegrad as tg
 from tapegrad.ops import numpy_special, protocol
 from tapegrad.ops.numpy_parts import SEVERAL
 from tapegrad.ops.table.public import SPECIAL, TOP, UFUNCS, find, names_in
+from tapegrad.ops.table.scope import OF_SCIPY
 
 # NumPy's functions that tensors have not: of dates, texts and files, or without any slope.
 REFUSED = [
@@ -57,8 +59,24 @@ def test_each_ufunc_of_numpy_is_ours() -> None:
 )
 def test_other_ufuncs_of_scipy_are_refused(name: str) -> None:
     ufunc = getattr(scipy.special, name)
-    with pytest.raises(TypeError, match=rf"{ufunc.__name__} does not work on tensors.*use tapegrad"):
+    with pytest.raises(TypeError, match=rf"{name} does not work on tensors: {re.escape(OF_SCIPY[name])}"):
         ufunc(*[tg.ones(2)] * ufunc.nin)
+
+
+def test_reasons_are_of_functions_that_are_refused() -> None:
+    refused = {name for name, own in vars(scipy.special).items() if isinstance(own, np.ufunc) and not _is_ours(name)}
+    assert refused | {"lambertw"} >= OF_SCIPY.keys()
+    with pytest.raises(TypeError, match="lambertw does not work on tensors: it is not here yet"):
+        scipy.special.lambertw(tg.ones(2))
+
+
+@pytest.mark.parametrize("x", [1e9, 1e300, np.inf])
+def test_a_hypergeometric_function_of_huge_numbers_ends(x: float) -> None:
+    """SciPy's takes time in proportion to them."""
+    assert scipy.special.hyp1f1(0.7, 0.45, tg.tensor(x)).item() == np.inf
+    assert scipy.special.hyp1f1(0.0, 0.45, tg.tensor(x)).item() == 1.0
+    leading = scipy.special.hyp1f1(-2.0, 0.45, tg.tensor(x)).item()
+    assert leading == pytest.approx(x * x / (0.45 * 1.45), rel=1e-6)
 
 
 def _arguments(name: str) -> list[np.ndarray]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tapegrad.ops.table import public
 from tapegrad.ops.table.composites import Composite, composites
 from tapegrad.ops.table.op import Op, no_kernel
-from tapegrad.ops.table.scope import OUT_OF_SCOPE
+from tapegrad.ops.table.scope import OF_SCIPY, OUT_OF_SCOPE
 from tools.kinks_page import as_text
 
 HEAD = """\
@@ -73,12 +73,16 @@ def page() -> str:
     methods = [one for one in public.registry if not one.names.namespaces]
     if methods:
         parts += ["## Methods and attributes of tensors only\n", *_rows_of_methods(methods), ""]
-    parts.append("## Out of scope\n")
-    reasons: dict[str, list[str]] = {}
-    for name, reason in OUT_OF_SCOPE.items():
-        reasons.setdefault(reason, []).append(name)
-    parts += [f"- {_listed(names)}: {reason}." for reason, names in reasons.items()]
+    parts += ["## Out of scope\n", *_reasons(OUT_OF_SCOPE)]
+    parts += ["\n## Out of scope in scipy.special\n", *_reasons(OF_SCIPY)]
     return "\n".join(parts) + "\n"
+
+
+def _reasons(out_of_scope: Mapping[str, str]) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for name, reason in out_of_scope.items():
+        reasons.setdefault(reason, []).append(name)
+    return (f"- {_listed(names)}: {reason}." for reason, names in reasons.items())
 
 
 def _rows_of_methods(entries: list[public.Public]) -> Iterator[str]:

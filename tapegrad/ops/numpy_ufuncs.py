@@ -86,9 +86,13 @@ def _tensors(value: Any) -> Iterable[Tensor]:
 
 def unsupported(function: str, why: str = "") -> TypeError:
     """Return the error of a function of NumPy that tensors have not, with the nearest that they have."""
-    from tapegrad.ops.table.scope import nearest  # a long list, for programs that are about to fail
+    from tapegrad.ops.table.scope import OF_SCIPY, nearest  # long lists, for programs that are about to fail
 
-    name = function.rpartition(".")[2]
+    name = function.rpartition(".")[2].removeprefix("_")
+    if name in OF_SCIPY:
+        return TypeError(
+            f"{name} does not work on tensors: {OF_SCIPY[name]}; use x.detach().numpy() where no gradient is wanted"
+        )
     near = "" if why else "tapegrad.index_reduce" if name == "at" else nearest(name)
     return TypeError(
         f"{function} does not work on tensors{why and f' {why}'}; use tapegrad's operation of this meaning"

@@ -73,7 +73,25 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
     for name in names.split()
 }  # fmt: skip
 
-#: The same by parts of names.
+_OF_SCIPY: Final = {
+    "it is by a parameter of a distribution, by which the distribution has no derivative in closed form": """
+        bdtrik bdtrin btdtria btdtrib chdtriv chndtridf chndtrinc fdtridfd gdtrib nbdtrik nbdtrin ncfdtridfd ncfdtridfn
+        ncfdtrinc nctdtridf nctdtrinc pdtrik stdtridf""",
+    "SciPy has no function for the density, which is its slope": """
+        chndtr chndtrix ncfdtr ncfdtri nctdtr nctdtrit smirnov smirnovi""",
+    "its slopes cancel where two arguments are close; ellipk, ellipe, ellipkinc and ellipeinc have slopes": """
+        elliprc elliprd elliprf elliprg elliprj""",
+    "it has no derivative by its parameters in closed form": """
+        mathieu_a mathieu_b mathieu_cem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem
+        obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv
+        pro_ang1 pro_ang1_cv pro_cv pro_rad1 pro_rad1_cv pro_rad2 pro_rad2_cv""",
+    "it is not here yet": "besselpoly modfresnelm modfresnelp tklmbda",
+    "it is not here yet; find the root of w * exp(w) - z by func.custom_root": "lambertw",
+}
+#: The same of SciPy's special functions.
+OF_SCIPY: Final[dict[str, str]] = {name: reason for reason, names in _OF_SCIPY.items() for name in names.split()}
+
+#: The same of PyTorch's by parts of names.
 _KINDS_OF_NAMES: Final = (
     (r"^jiterator", "it compiles for CUDA; use tapegrad.jit"),
     (r"sparse|_indices|csr|csc|bsr|bsc|values_copy", OUT_OF_SCOPE["to_sparse"]),
