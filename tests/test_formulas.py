@@ -32,6 +32,7 @@ NO_FORMULA = {
     "airye_ai_prime",
     "airye_bi",
     "airye_bi_prime",
+    "hyp1f1",
     "pbwa_value",
     "pbwa_slope",
     "pbdv_value",
