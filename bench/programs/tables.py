@@ -27,8 +27,8 @@ def tables(records: Sequence[Record], tools: Sequence[str], rounds: int) -> list
         cells = _cells(record["ratio"], others, ratio)
         times.rows.append((record["workload"], *_cells(record["median"], [REFERENCE], seconds), *cells))
         row = record["workload"], *_cells(record["first"], tools, seconds), _pays_after(record)
-        more = [seconds(own) if isinstance(own, float) else "-" for own in (record["alone"], record["cached"])]
-        firsts.rows.append((*row, *more))
+        again = [seconds(own) if isinstance(own, float) else "-" for own in (record["alone"], record["cached"])]
+        firsts.rows.append((*row, *again))
     times.rows.append(("geometric mean", "", *(_mean(records, tool) for tool in others)))
     times.notes += [f"{record['workload']}: {record['summary']}" for record in records]
     times.notes += [f"{tool}: {TOOLS[tool].summary}" for tool in tools]

@@ -90,14 +90,12 @@ def unsupported(function: str, why: str = "") -> TypeError:
 
     name = function.rpartition(".")[2].removeprefix("_")
     if name in OF_SCIPY:
-        return TypeError(
-            f"{name} does not work on tensors: {OF_SCIPY[name]}; use x.detach().numpy() where no gradient is wanted"
-        )
-    near = "" if why else "tapegrad.index_reduce" if name == "at" else nearest(name)
-    return TypeError(
-        f"{function} does not work on tensors{why and f' {why}'}; use tapegrad's operation of this meaning"
-        f"{near and f' (nearest in name is {near})'}, or x.detach().numpy() where no gradient is wanted"
-    )
+        shown, instead = name, f": {OF_SCIPY[name]}; use"
+    else:
+        near = "" if why else "tapegrad.index_reduce" if name == "at" else nearest(name)
+        hint = f" (nearest in name is {near})" if near else ""
+        shown, instead = function, f"{why and f' {why}'}; use tapegrad's operation of this meaning{hint}, or"
+    return TypeError(f"{shown} does not work on tensors{instead} x.detach().numpy() where no gradient is wanted")
 
 
 def refuse(function: str, **options: Any) -> None:

@@ -74,10 +74,10 @@ def _differences(
 ) -> Iterator[complex]:
     """Yield slopes by an element of a leaf of a shape: central differences, with several steps."""
     until = next(count for count, line in enumerate(lines, 1) if line.startswith(f"{leaf} = "))
-    begun = array(_ran(kind(torch), lines[:until]).space[leaf])
-    if begun.shape != shape:  # it was changed in place: who knows where the element stood
+    values = array(_ran(kind(torch), lines[:until]).space[leaf])
+    if values.shape != shape:  # it was changed in place: who knows where the element stood
         return
-    number = begun[place]
+    number = values[place]
     size = float(abs(number))
     for step in (relative * scale for relative in STEPS for scale in {size, max(size, 1.0)} if scale):
         slope = 0j
