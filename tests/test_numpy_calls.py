@@ -275,7 +275,5 @@ def test_add_at_takes_lists() -> None:
     assert y.tolist() == [3.0, 2.5, -3.0]
     y.sum().backward()
     assert (start.grad.tolist(), added.grad.tolist()) == ([2.0, 2.0, 2.0], [-1.0, -1.0])
-    with pytest.raises(TypeError, match="with slices"):
-        np.add.at(y, (slice(None),), 1.0)
-    with pytest.raises(TypeError, match=r"nearest in name is tapegrad\.index_reduce"):
-        np.multiply.at(y, [0], 2.0)
+    with pytest.raises(TypeError, match=r"np\.spacing\.at does not work on tensors; use"):
+        np.spacing.at(y, [0])

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.ops.quantiles import METHODS
 
 RNG = np.random.default_rng(0)
 X, V = RNG.normal(size=(3, 5)), RNG.normal(size=7)
+W = np.abs(RNG.normal(size=(3, 5))) * (np.arange(5) > 0)
 HOLES = np.where(np.abs(X) < 0.3, np.nan, X)
 NODES, VALUES = np.array([-1.0, 0.0, 0.5, 2.0]), np.array([1.0, -1.0, 0.5, 3.0])
 
@@ -44,6 +46,18 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "sort all": (lambda x: np.sort(x, axis=None), (X,)),
     "take": (lambda x: np.take(x, [0, -1], axis=1), (X,)),
     "take flat": (lambda x: np.take(x, [[0, -1]]), (X,)),
+    "take wrap": (lambda x: np.take(x, [[7, -6], [4, 0]], axis=1, mode="wrap"), (X,)),
+    "take clip": (lambda x: np.take(x, [99, -6, 3], mode="clip"), (X,)),
+    "quantile weights": (lambda x: np.quantile(x, [0.0, 0.3, 1.0], axis=1, weights=W, method="inverted_cdf"), (X,)),
+    "quantile weights of an axis": (
+        lambda x: np.quantile(x, 0.6, axis=0, weights=[0, 2, 1], method="inverted_cdf", keepdims=True), (X,),
+    ),
+    "quantile weights of axes": (
+        lambda x: np.percentile(x, [[40, 70]], axis=(1, 0), weights=W.T, method="inverted_cdf"), (X,),
+    ),
+    "nanquantile weights": (
+        lambda x: np.nanquantile(x, [0.1, 0.9], axis=1, weights=W, method="inverted_cdf"), (HOLES,),
+    ),
     "take_along_axis": (lambda x: np.take_along_axis(x, np.argsort(X, 1)[:, :2] - 5, 1), (X,)),
     "cumprod": (lambda x: np.cumprod(x, axis=1), (X,)),
     "cumprod all": (np.cumprod, (X,)),
@@ -86,12 +100,50 @@ def test_positions(function: Callable[[Any], Any]) -> None:
     np.testing.assert_array_equal(np.asarray(function(tg.tensor(X))), function(X))
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("array", [X, HOLES, X[:, :1], np.repeat(V, 3), V[:4]])
+def test_methods_of_quantiles(method: str, array: np.ndarray) -> None:
+    """Also of ranks before the first element and behind the last, and between these."""
+    q = np.array([[0.0, 0.01, 0.1, 0.25], [0.5, 0.7, 0.98, 1.0]])
+    x = tg.tensor(array, requires_grad=True)
+    for function in (np.quantile, np.nanquantile):
+        for axis in (None, -1, 0):
+            found = function(x, q, axis=axis, method=method)
+            np.testing.assert_allclose(found.detach(), function(array, q, axis=axis, method=method), rtol=1e-13)
+            (slopes,) = tg.autograd.grad(found[found == found].sum(), x)
+            assert slopes.sum() == pytest.approx((found == found).sum().item())  # each is a mean of elements
+        for part in (0.3141, 0.8527):
+            at = tg.tensor(part, requires_grad=True)
+            (slope,) = tg.autograd.grad(function(x, at, method=method), at, materialize_grads=True)
+            low, high = (function(array, part + step, method=method) for step in (-1e-7, 1e-7))
+            if not np.isnan(low):
+                assert slope.item() == pytest.approx((high - low) / 2e-7, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda x: np.median(x, out=np.zeros(())), "np.median does not work on tensors with out="),
+        (lambda x: np.quantile(x, 0.5, method="new"), "'new' is not a valid method. Use one of"),
+        (lambda x: np.quantile(x, 1.5), r"Quantiles must be in the range \[0, 1\]"),
+        (lambda x: np.percentile(x, np.nan), r"Percentiles must be in the range \[0, 100\]"),
+        (lambda x: np.quantile(x, 0.5, weights=W), "Only method 'inverted_cdf' supports weights. Got: linear"),
+        (lambda x: np.quantile(x, 0.5, weights=-W, method="inverted_cdf"), "Weights must be non-negative"),
+        (lambda x: np.quantile(x, 0.5, weights=0 * W, method="inverted_cdf"), "included NaN, inf or were all zero"),
+        (lambda x: np.quantile(x, 0.5, axis=0, weights=W[0], method="inverted_cdf"), "Shape of weights must be"),
+        (lambda x: np.take(x, [0], mode="new"), r"clipmode must be one of 'clip', 'raise', or 'wrap' \(got 'new'\)"),
+    ],
+)
+def test_errors_of_numpy(call: Callable[[Any], Any], words: str) -> None:
+    for x in (X, tg.tensor(X)):
+        with pytest.raises(ValueError, match=words), np.errstate(invalid="ignore"):
+            call(x)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
         (lambda x: np.interp(x, NODES, VALUES, period=2.0), "np.interp does not work on tensors with period="),
-        (lambda x: np.take(x, [0], mode="clip"), "mode="),
+        (lambda x: np.take(x, [0], None, np.zeros(1)), "np.take does not work on tensors with out"),
     ],
 )
 def test_what_is_refused(call: Callable[[Any], Any], words: str) -> None:

@@ -15,17 +15,18 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.complex import imag, real
 from tapegrad.ops.extrema import amax, amin
 from tapegrad.ops.followed import is_followed
+from tapegrad.ops.gather import gather
 from tapegrad.ops.index_dim import index_select
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.numpy_ufuncs import array_of, no_list, refuse
 from tapegrad.ops.ordering import sort
-from tapegrad.ops.permutations import permute
+from tapegrad.ops.permutations import movedim, permute
 from tapegrad.ops.positions import searchsorted
-from tapegrad.ops.quantiles import nanquantile, quantile
+from tapegrad.ops.quantiles import METHODS, quantile_by
 from tapegrad.ops.reductions import mean, sum
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.structural import reduced_dims
+from tapegrad.ops.table.structural import all_dims, reduced_dims
 from tapegrad.ops.variance import root
 from tapegrad.ops.without_nan import nanmean
 from tapegrad.tensor import Tensor, from_array
@@ -38,7 +39,7 @@ def _floating(name: str, a: Any) -> Tensor:
 
 
 def _quantiles(
-    name: str, function: Callable[..., Tensor], x: Tensor, q: Any, axis: Any, keepdims: bool, method: str,
+    name: str, x: Tensor, q: Any, axis: Any, keepdims: bool, method: str, weights: Any = None,
     is_median: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return quantiles over any dimensions, of quantiles in any shape."""
@@ -50,28 +51,75 @@ def _quantiles(
     if not x.numel() and (count or is_median):  # nothing, or the mean of none, which is nan
         found = broadcast_to(mean(lines, -1), (*shape, *lines.shape[:-1]))
     else:
-        found = function(lines, at if len(shape) == 1 else at.reshape((-1,)), -1, interpolation=method)
+        at, ignores_nan = at if len(shape) == 1 else at.reshape((-1,)), name.startswith("nan")
+        if weights is None:
+            found = quantile_by(name, lines, at, -1, False, method, ignores_nan, METHODS)
+        else:
+            weights = np.broadcast_to(weights, x.shape).transpose(*rest, *dims).reshape(lines.shape)
+            found = _of_weighted(lines, at, weights, ignores_nan)
     kept = [x.shape[place] if place in rest else 1 for place in range(x.ndim) if place in rest or keepdims]
     return reshape(found, (*shape, *kept))
 
 
-def _quantile_of(name: str, function: Callable[..., Tensor], scale: float) -> Callable[..., Tensor]:
+def _of_weighted(lines: Tensor, q: Any, weights: np.ndarray, ignores_nan: bool) -> Tensor:
+    """Return of each line the first element in order up to which the weights are the part q of their sum."""
+    values = array_of(lines)
+    missing = np.isnan(values)
+    if ignores_nan:
+        weights = np.where(missing, 0.0, weights)
+    order = np.argsort(values, -1)
+    parts = np.take_along_axis(weights, order, -1).cumsum(-1, np.float64)
+    with np.errstate(invalid="ignore"):
+        parts /= parts[..., -1:]
+    lacking = missing.all(-1) if ignores_nan else missing.any(-1)
+    if np.isnan(parts[~(missing.all(-1) & ignores_nan)]).any():
+        raise ValueError("Weights included NaN, inf or were all zero.")
+    parts = np.where(parts == 0, -1.0, parts)  # what has no weight is not the quantile 0
+    places = (parts[..., None] < array_of(q)).sum(-2).clip(max=lines.shape[-1] - 1)
+    found = gather(lines, -1, np.take_along_axis(order, places, -1))
+    return movedim(where(lacking[..., None], float("nan"), found) if lacking.any() else found, -1, 0)
+
+
+def _quantile_of(name: str, scale: int) -> Callable[..., Tensor]:
     def call(
         a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
         keepdims: Any = False, *, weights: Any = None, interpolation: Any = None,
     ) -> Tensor:  # fmt: skip
-        refuse(name, out=out, weights=weights, interpolation=interpolation)
-        x = _floating(name, a)
+        refuse(name, out=out, interpolation=interpolation)
+        x, values = _floating(name, a), array_of(q)
+        if not ((values >= 0) & (values <= scale)).all():
+            raise ValueError(f"{'Quantiles' if scale == 1 else 'Percentiles'} must be in the range [0, {scale}]")
+        if method not in METHODS:
+            raise ValueError(f"{method!r} is not a valid method. Use one of: {', '.join(METHODS)}")
+        if weights is not None:
+            weights = _weights(x, axis, weights)
+            if method != "inverted_cdf":
+                raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+            if (weights < 0).any():
+                raise ValueError("Weights must be non-negative.")
         at = div(q, scale) if isinstance(q, Tensor) and scale != 1 else q if scale == 1 else np.asarray(q) / scale
-        return _quantiles(name, function, x, at, axis, keepdims is True, method)
+        return _quantiles(name, x, at, axis, keepdims is True, method, weights)
 
     return call
 
 
-def _median_of(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _weights(x: Tensor, axis: Any, given: Any) -> np.ndarray:
+    """Return weights in a shape that broadcasts to that of the elements."""
+    weights = array_of(given)
+    if weights.shape == x.shape:
+        return weights
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    dims = all_dims("quantile", x.ndim, axis if isinstance(axis, (tuple, list)) else (axis,))
+    if weights.shape != tuple(x.shape[place] for place in dims):
+        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+    return weights.transpose(np.argsort(dims)).reshape([n if place in dims else 1 for place, n in enumerate(x.shape)])
+
+
+def _median_of(name: str) -> Callable[..., Tensor]:
     def call(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Tensor:
         refuse(name, out=out)
-        return _quantiles(name, function, _floating(name, a), 0.5, axis, keepdims is True, "midpoint", True)
+        return _quantiles(name, _floating(name, a), 0.5, axis, keepdims is True, "midpoint", is_median=True)
 
     return call
 
@@ -189,10 +237,9 @@ def _digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
 
 #: Each of NumPy's functions with what it is here.
 FUNCTIONS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
-    np.median: _median_of("median", quantile), np.nanmedian: _median_of("nanmedian", nanquantile),
-    np.quantile: _quantile_of("quantile", quantile, 1), np.nanquantile: _quantile_of("nanquantile", nanquantile, 1),
-    np.percentile: _quantile_of("percentile", quantile, 100),
-    np.nanpercentile: _quantile_of("nanpercentile", nanquantile, 100),
+    **{getattr(np, name): _median_of(name) for name in ("median", "nanmedian")},
+    **{getattr(np, name): _quantile_of(name, 1) for name in ("quantile", "nanquantile")},
+    **{getattr(np, name): _quantile_of(name, 100) for name in ("percentile", "nanpercentile")},
     np.nanvar: _nanvar("nanvar"), np.nanstd: _nanvar("nanstd"),
     np.average: _average, np.interp: _interp, np.select: _select, np.compress: _compress, np.ptp: _ptp, np.sort: _sort,
     np.extract: lambda condition, arr: _compress(array_of(condition).ravel(), arr),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.ops.numpy_chains import accumulate_by, reduce_by, write_at
 from tapegrad.ops.numpy_parts import SEVERAL, reduceat
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
@@ -92,7 +93,7 @@ def unsupported(function: str, why: str = "") -> TypeError:
     if name in OF_SCIPY:
         shown, instead = name, f": {OF_SCIPY[name]}; use"
     else:
-        near = "" if why else "tapegrad.index_reduce" if name == "at" else nearest(name)
+        near = "" if why else nearest(name)
         hint = f" (nearest in name is {near})" if near else ""
         shown, instead = function, f"{why and f' {why}'}; use tapegrad's operation of this meaning{hint}, or"
     return TypeError(f"{shown} does not work on tensors{instead} x.detach().numpy() where no gradient is wanted")
@@ -125,8 +126,13 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
         result = _accumulate(one.function, *inputs, **kwargs)
     elif method == "reduceat" and (one := public.find(public.REDUCES, name)):
         result = reduceat(shown, one.function, *inputs, **kwargs)
-    elif method == "at" and name in ("add", "subtract"):
-        return _add_at(shown, name == "subtract", *inputs)
+    elif method == "at" and callable(function):
+        if not isinstance(inputs[0], Tensor):
+            raise unsupported(f"{shown}.at", "of an array")
+        return write_at(inputs[0], ufunc, function, inputs[1], *map(no_list, inputs[2:]))
+    elif method in _CHAINS and callable(function):
+        x = inputs[0] if dtype is None else as_operand(inputs[0], shown, "array", 1).to(dtype)
+        result = _CHAINS[method](x, ufunc, function, *inputs[1:], **kwargs)
     elif method in ("__call__", "outer") and not kwargs and callable(function):
         operands = list(map(no_list, inputs))
         if ufunc.signature is not None:
@@ -232,23 +238,27 @@ def _accumulate(function: Callable[..., Any], x: Any, axis: int = 0) -> Any:
     return result[0] if isinstance(result, tuple) else result
 
 
-def _add_at(call: str, is_negative: bool, x: Any, indices: Any, values: Any) -> None:
-    if not isinstance(x, Tensor):
-        raise unsupported(f"{call}.at", "of an array")
-    key = indices if isinstance(indices, tuple) else (indices,)
-    if any(isinstance(own, (slice, Ellipsis.__class__)) or own is None for own in key):
-        raise unsupported(f"{call}.at", "with slices")
-    places = tuple(own if isinstance(own, Tensor) else ops.tensor(own) for own in key)
-    added = as_operand(no_list(values), call, "b", 3)
-    x.index_put_(places, ops.neg(added) if is_negative else added, accumulate=True)
+def _reduceat_by(x: Any, ufunc: np.ufunc, function: Callable[..., Any], indices: Any, axis: int = 0) -> Tensor:
+    return reduceat(f"np.{ufunc.__name__}", lambda part, dim: reduce_by(part, ufunc, function, dim), x, indices, axis)
 
 
-def _with_out(shown: str, ufunc: np.ufunc, method: str, inputs: Any, out: Any, kwargs: dict[str, Any]) -> Any:
-    if any(tensor.requires_grad for tensor in _tensors([*inputs, *out])):
+# Methods of ufuncs that are no functions of ours.
+_CHAINS: Final[dict[str, Callable[..., Tensor]]] = {
+    "reduce": reduce_by, "accumulate": accumulate_by, "reduceat": _reduceat_by,
+}  # fmt: skip
+
+
+def refuse_gradients(shown: str, arguments: Iterable[Any]) -> None:
+    """Raise PyTorch's error of a call with ``out=``, if one of its arguments requires grad."""
+    if any(tensor.requires_grad for tensor in _tensors([*arguments])):
         raise RuntimeError(
             f"{shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             f"arguments requires grad. Leave out= away (array += tensor means out=array: write array = array + tensor)"
         )
+
+
+def _with_out(shown: str, ufunc: np.ufunc, method: str, inputs: Any, out: Any, kwargs: dict[str, Any]) -> Any:
+    refuse_gradients(shown, [*inputs, *out])
     from tapegrad.tape import versions
 
     arrays = tuple(plain(value) for value in out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,9 +12,11 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.inplace import copy_
 from tapegrad.ops.inplace_diagonals import on_diagonal
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.numpy_ufuncs import array_of, no_list, plain, refuse
+from tapegrad.ops.numpy_ufuncs import array_of, no_list, plain, refuse_gradients
 from tapegrad.ops.setitem import setitem
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.index_values import in_mode
+from tapegrad.tape import versions
 from tapegrad.tensor import Tensor
 
 
@@ -54,8 +56,7 @@ def _copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True
 
 @_on_tensors(np.put)
 def _put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
-    refuse("put", mode=None if mode == "raise" else mode)
-    places = array_of(ind).ravel()
+    places = in_mode(array_of(ind).ravel(), a.numel(), mode)
     at = np.unravel_index(np.where(places < 0, places + a.numel(), places), a.shape)
     setitem(a, at, _repeated("put", v, len(places)))
 
@@ -90,6 +91,18 @@ def _put_along_axis(arr: Tensor, indices: Any, values: Any, axis: int | None) ->
 def _fill_diagonal(a: Tensor, val: Any, wrap: bool = False) -> None:
     places = on_diagonal(a, wrap)
     setitem(a, places, _repeated("fill_diagonal", val, len(places[0])))
+
+
+def to_out(shown: str, function: Callable[..., Any], out: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call one of NumPy's functions, write its result to `out`, and return that."""
+    refuse_gradients(shown, [*args, *kwargs.values(), out])
+    result = function(*args, **kwargs)
+    if np.shape(out) != np.shape(result):
+        raise ValueError(f"{shown}(): out has the wrong shape {np.shape(out)}; the result has {np.shape(result)}")
+    if not isinstance(out, Tensor):
+        versions.note(out)
+    _copyto(out, result)
+    return out
 
 
 #: Each of NumPy's functions with what it is here.

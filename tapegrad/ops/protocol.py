@@ -27,6 +27,7 @@ from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
 from tapegrad.ops.numpy_statistics import variance_of
 from tapegrad.ops.numpy_ufuncs import along, ndim_of, no_list, plain, reduced, refuse, unsupported, values
 from tapegrad.ops.numpy_writes import FUNCTIONS as WRITES
+from tapegrad.ops.numpy_writes import to_out
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
@@ -288,6 +289,13 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
     if ours is None and (one := public.find(public.NUMPY, _OURS.get(function, ""))):
         ours = _TABLE[function] = _adapted(one)
     if ours is None:
-        raise unsupported(f"{function.__module__.replace('numpy', 'np')}.{function.__name__}")
+        raise unsupported(_shown(function))
     args, kwargs = operands(function, args, kwargs)
+    if kwargs and kwargs.get("out") is not None:
+        rest = {key: own for key, own in kwargs.items() if key != "out"}
+        return to_out(_shown(function), ours, kwargs["out"], args, rest)
     return ours(*args, **kwargs)
+
+
+def _shown(function: Any) -> str:
+    return f"{function.__module__.replace('numpy', 'np')}.{function.__name__}"

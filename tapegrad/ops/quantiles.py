@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -15,15 +15,42 @@ from tapegrad.ops.movement import reshape
 from tapegrad.ops.ordering import sort
 from tapegrad.ops.permutations import movedim
 from tapegrad.ops.reductions import sum
-from tapegrad.ops.rounding import ceil, floor, round
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
-_WAYS: Final = ("linear", "lower", "higher", "midpoint", "nearest")
+
+class Way(NamedTuple):
+    """A way to find the quantile q of n elements in order: at the rank q (n + 1 - a - b) + a - 1, counted from 0."""
+
+    a: float
+    b: float
+    below: Callable[[Any], Any]  # from the rank to an element's, which is the quantile if there is none above
+    above: Callable[[Any], Any] | None = None
+    weight: float | None = None  # of the element above; None: the fraction of the rank
+
+
+def _between(a: float, b: float, weight: float | None = None) -> Way:
+    return Way(a, b, np.floor, np.ceil, weight)
+
+
+#: PyTorch's ways.
+INTERPOLATIONS: Final[dict[str, Way]] = {
+    "linear": _between(1, 1), "lower": Way(1, 1, np.floor), "higher": Way(1, 1, np.ceil),
+    "midpoint": _between(1, 1, 0.5), "nearest": Way(1, 1, np.rint),
+}  # fmt: skip
+#: NumPy's ways: also those of Hyndman and Fan, "Sample Quantiles in Statistical Packages" (1996), but 7, "linear".
+METHODS: Final[dict[str, Way]] = INTERPOLATIONS | {
+    "inverted_cdf": Way(0, 1, np.ceil),
+    "averaged_inverted_cdf": Way(0, 1, np.ceil, lambda rank: np.floor(rank) + 1, 0.5),
+    "closest_observation": Way(0, 1, lambda rank: np.rint(rank + 1) - 1),  # halves to the even, counted from 1
+    "interpolated_inverted_cdf": _between(0, 1), "hazen": _between(0.5, 0.5), "weibull": _between(0, 0),
+    "median_unbiased": _between(1 / 3, 1 / 3), "normal_unbiased": _between(3 / 8, 3 / 8),
+}  # fmt: skip
 _SAMPLES: Final = (
     Sample(((5,),), {"q": 0.3}),
     Sample(((2, 4),), {"q": np.array([0.25, 0.75]), "dim": 1}),
@@ -32,7 +59,7 @@ _SAMPLES: Final = (
 )
 
 
-def _arguments(call: str, input: Any, q: Any, interpolation: str) -> tuple[Tensor, Tensor]:
+def _arguments(call: str, input: Any, q: Any, interpolation: str, ways: Mapping[str, Way]) -> tuple[Tensor, Tensor]:
     x, at = as_operand(input, call, "input", 1), as_operand(q, call, "q", 2)
     if not x.numel():
         raise RuntimeError(f"{call}() input tensor must be non-empty; its shape is {list(x.shape)}")
@@ -42,7 +69,7 @@ def _arguments(call: str, input: Any, q: Any, interpolation: str) -> tuple[Tenso
         raise RuntimeError(f"{call}() input tensor must be either float or double dtype; it is {x.dtype}")
     if isinstance(q, Tensor) and at.dtype != x.dtype:
         raise RuntimeError(f"{call}() q tensor must be same dtype as the input tensor, {x.dtype}; it is {at.dtype}")
-    if interpolation not in _WAYS:
+    if interpolation not in ways:
         raise RuntimeError(
             f"{call}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
@@ -52,8 +79,13 @@ def _arguments(call: str, input: Any, q: Any, interpolation: str) -> tuple[Tenso
     return x, at
 
 
-def _quantile(call: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, ignores_nan: bool) -> Tensor:
-    x, at = _arguments(call, input, q, interpolation)
+def quantile_by(
+    call: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, ignores_nan: bool,
+    ways: Mapping[str, Way] = INTERPOLATIONS,
+) -> Tensor:  # fmt: skip
+    """Return quantiles as `quantile` does, or as `nanquantile`, found in one of several ways."""
+    x, at = _arguments(call, input, q, interpolation, ways)
+    way = ways[interpolation]
     shape = x.shape
     place = 0 if dim is None else one_dim(call, x.ndim, dim)
     lines = reshape(x, (-1,)) if dim is None or not x.ndim else x if place == x.ndim - 1 else movedim(x, place, -1)
@@ -63,15 +95,16 @@ def _quantile(call: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolat
         at = from_array(np.asarray(at._data, x.dtype))
     if ignores_nan:
         counts = sum(cast(ordered == ordered, x.dtype), -1, True)
-        ranks = mul(reshape(at, (-1,)), where(counts < 1, 0.0, counts - 1.0))  # (..., q)
-        below, above = (cast(function(ranks), np.int64) for function in (floor, ceil))
-        result = _between(interpolation, ranks, below, above, lambda index: gather(ordered, last, index))
+        end = where(counts < 1, 0.0, counts - 1.0)
+        ranks = _ranks(way, reshape(at, (-1,)), end)  # (..., q)
+        result = _elements(way, ranks, ranks, end, lambda index: gather(ordered, last, cast(index, np.int64)))
     else:
-        ranks = mul(reshape(at, (-1,)), float(count - 1))
+        ranks = _ranks(way, reshape(at, (-1,)), float(count - 1))
         array = np.asarray(ranks.detach()._data)
         before = (slice(None),) * last
-        below, above = np.floor(array).astype(np.int64), np.ceil(array).astype(np.int64)
-        result = _between(interpolation, ranks, below, above, lambda index: getitem(ordered, (*before, index)))
+        result = _elements(
+            way, ranks, array, count - 1, lambda index: getitem(ordered, (*before, index.astype(np.int64)))
+        )
         largest = getitem(ordered, (*before, slice(count - 1, count)))
         result = where(largest != largest, largest, result)
     # The quantiles of one line stand first, if there are several.
@@ -83,21 +116,24 @@ def _quantile(call: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolat
     return reshape(result, (*at.shape, *rest))
 
 
-def _between(way: str, ranks: Tensor, below: Any, above: Any, element: Callable[[Any], Tensor]) -> Tensor:
-    """Return the elements at ranks, which lie between those at two indices."""
-    if way == "lower":
-        return element(below)
-    if way == "higher":
-        return element(above)
-    if way == "nearest":
-        if isinstance(below, np.ndarray):
-            return element(np.rint(ranks.detach()._data).astype(np.int64))
-        return element(cast(round(ranks), np.int64))
-    first, second = element(below), element(above)
-    if way == "midpoint":
-        return add(first, mul(sub(second, first), 0.5))
-    start = from_array(below.astype(ranks.dtype)) if isinstance(below, np.ndarray) else cast(below, ranks.dtype)
-    return add(first, mul(sub(second, first), sub(ranks, start)))
+def _ranks(way: Way, q: Tensor, end: Any) -> Tensor:
+    """Return the ranks of quantiles between 0 and the last, `end`, or beyond them."""
+    return mul(q, end) if way.a == 1 else add(mul(q, end + (2 - way.a - way.b)), way.a - 1)
+
+
+def _elements(way: Way, ranks: Tensor, values: Any, end: Any, element: Callable[[Any], Tensor]) -> Tensor:
+    """Return the elements at ranks, whose values are given as an array or a tensor."""
+
+    def index_of(function: Callable[[Any], Any]) -> Any:
+        index = function(values)
+        return index if way.a == 1 else np.minimum(np.maximum(index, 0), end)
+
+    below = index_of(way.below)
+    first = element(below)
+    if way.above is None:
+        return first
+    weight = sub(ranks, below) if way.weight is None else way.weight
+    return add(first, mul(sub(element(index_of(way.above)), first), weight))
 
 
 @public(method=True)
@@ -145,7 +181,7 @@ def quantile(
     >>> tg.quantile(tg.tensor([0.0, 10.0, 20.0]), 0.25)
     tensor(5.)
     """
-    return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
+    return quantile_by("quantile", input, q, dim, keepdim, interpolation, False)
 
 
 @public(method=True)
@@ -191,4 +227,4 @@ def nanquantile(
     >>> tg.nanquantile(tg.tensor([0.0, tg.nan, 20.0]), 0.5)
     tensor(10.)
     """
-    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
+    return quantile_by("nanquantile", input, q, dim, keepdim, interpolation, True)

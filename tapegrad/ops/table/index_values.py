@@ -104,3 +104,12 @@ def from_front(indices: Tensor, length: int) -> Tensor:
     """Return indices of which the negative ones count from the end as ones that count from the front."""
     wrapped: Tensor = xp.where(indices < 0, indices + length, indices)
     return wrapped
+
+
+def in_mode(indices: Any, length: int, mode: str) -> Any:
+    """Return indices along a dimension as NumPy's `mode` reads them: "raise" as they are, "wrap" and "clip" within."""
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    if mode == "raise" or not length:
+        return indices
+    return indices % length if mode == "wrap" else indices.clip(0, length - 1)
