@@ -176,12 +176,14 @@ def segments(graph: Graph, roots: Sequence[Root]) -> list[Segment]:
 # Cycles until the result of an instruction on one register is there, and between two of them.
 _COSTS: Final = {"call": (70, 22), "libm": (300, 300), "div": (16, 16), "sqrt": (20, 20)}
 _COST: Final = (4, 0.6)
+_SHORT: Final = 64  # elements that are computed as fast with half of the registers, by half of the code
 
 
 def lanes_for(graph: Graph, phase: Phase) -> int:
     """Return how many elements a turn computes, so that one register is worked at while another is waited for.
 
-    They are 8, 16 or 32: as many partial results a reduction has, whatever the width of this CPU's registers.
+    They are 8, 16 or 32: as many partial results a reduction has, whatever the width of this CPU's registers. The turns
+    of a short axis wait for each other as little as registers do.
     """
     slowest, busy = 1.0, 1.0
     for segment in phase.segments:
@@ -191,7 +193,8 @@ def lanes_for(graph: Graph, phase: Phase) -> int:
         if total > busy or sums:
             slowest, busy = chain + (8 if sums else 0), max(total, busy)
     registers = slowest / busy
-    return 32 if registers > 0.8 else 16 if registers > 0.6 else 8
+    most = 16 if max([own.high - own.low for own in phase.segments], default=0) <= _SHORT else 32
+    return most if registers > 0.8 else 16 if registers > 0.6 else 8
 
 
 def longest_first(nodes: Sequence[Node]) -> list[Node]:
