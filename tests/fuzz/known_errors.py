@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -16,15 +16,15 @@ class Error:
     reason: str
     of_nothing: bool = False  # only if the other side's result has no elements
 
-    def is_one(self, lines: Sequence[str], message: str, size: int) -> bool:
+    def is_one(self, lines: Sequence[str], message: str, size_of: Callable[[str], int]) -> bool:
         """Whether it is the error of the last of these lines, or of the gradients of the lines before.
 
-        `size` is that of the other side's result.
+        `size_of` is the number of elements of the other side's result of a line.
         """
-        if self.of_nothing and size:
-            return False
         where = lines[:-1] if lines[-1] == "gradients" else lines[-1:]
-        return bool(re.search(self.words, message)) and any(re.search(self.call, line) for line in where)
+        return bool(re.search(self.words, message)) and any(
+            re.search(self.call, line) and not (self.of_nothing and size_of(line)) for line in where
+        )
 
 
 #: Errors that only tapegrad raises. A program ends there.
@@ -76,6 +76,7 @@ ACCEPTED = (
     Error(
         r"__setitem__", r"masked_fill_ only .* unsigned char", "masks of bytes choose, as where PyTorch reads by one"
     ),
+    Error(r"einsum", r"modified by an inplace operation", "a product of nothing is not saved", of_nothing=True),
     Error(r"cumulative_trapezoid", r"received a bool input", "taken if there is none", of_nothing=True),
     Error(r"binary_cross_entropy\(", r"elements of input should be between 0 and 1", "nan stays nan"),
     Error(r"gradient\(", r"does not support uint8 input", "differences of integers are taken in double precision"),
@@ -133,6 +134,8 @@ def is_half_written(line: str, message: str) -> bool:
     return " = " not in line and "ZeroDivisionError" in message
 
 
-def known_error(lines: Sequence[str], message: str, errors: Sequence[Error], size: int) -> bool:
+def known_error(
+    lines: Sequence[str], message: str, errors: Sequence[Error], size_of: Callable[[str], int] = lambda line: 1
+) -> bool:
     """Whether an error of the last line, which may stand for the gradients, is one of those that are known."""
-    return any(error.is_one(lines, message, size) for error in errors)
+    return any(error.is_one(lines, message, size_of) for error in errors)

@@ -214,9 +214,13 @@ class Comparison:
             kind, who, error, errors = "error", "tapegrad", ours, known_errors.REFUSED
         else:
             kind, who, error, errors = "leniency", "PyTorch", theirs, known_errors.ACCEPTED
-        name = re.split(r" = |\.", lines[-1], maxsplit=1)[0]
-        other = (self.theirs if error is ours else self.ours).space.get(name)
-        if known_errors.known_error(lines, str(error), errors, getattr(other, "numel", lambda: 1)()):
+        other = self.theirs if error is ours else self.ours
+
+        def size_of(line: str) -> int:
+            result = other.space.get(re.split(r" = |\.", line, maxsplit=1)[0])
+            return getattr(result, "numel", lambda: 1)()
+
+        if known_errors.known_error(lines, str(error), errors, size_of):
             return None
         if known_errors.LEAF in str(theirs) and self._is_stale(lines[-1]):
             return None
@@ -228,7 +232,7 @@ class Comparison:
         for value in machine.values().values():
             getattr(value, "grad_fn", None)
         error = machine.run(line)
-        return error is None or known_errors.known_error([line], str(error), known_errors.ACCEPTED, 1)
+        return error is None or known_errors.known_error([line], str(error), known_errors.ACCEPTED)
 
     def _end(self, mismatch: Mismatch | None) -> bool:
         if mismatch is not None:
