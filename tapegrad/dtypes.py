@@ -98,6 +98,8 @@ def set_default_dtype(dtype: DTypeLike) -> None:
 def check_range(number: Any, dtype: np.dtype) -> None:
     """Raise RuntimeError if a dtype cannot hold a Python number; unsigned ones wrap negative integers around."""
     if not isinstance(number, (builtins.int, builtins.float)):
+        if isinstance(number, builtins.complex) and dtype.kind != "c":
+            raise RuntimeError(f"value cannot be converted to type {dtype} without overflow: {number} is complex")
         return
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)

@@ -269,7 +269,67 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda T: setattr(T.ones(2, dtype=T.complex128, requires_grad=True), "real", 0.0),
         "a view of a leaf Variable that requires grad is being used in an in-place operation.",
     ),
+    "slices": (lambda T: T.ones(2, 3).index_select(0, T.tensor([2])), "index out of range in self"),
+    "columns": (lambda T: T.ones(2, 3).index_select(1, T.tensor([3])), "INDICES element is out of DATA bounds"),
+    "bags": (lambda T: _bags(T, [[0, 2]]), "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to"),
+    "bags_of_maxima": (lambda T: _bags(T, [[-1]], mode="max"), "embedding_bag: Expected idx >= 0 && idx < num"),
+    "labels": (lambda T: _labels(T, [0, 1, 3]), "argument #2 'target' is out of range"),
+    "labels_below": (lambda T: _labels(T, [-2, 1, 0]), "argument #2 'target' is out of range"),
+    "labels_behind_the_end": (lambda T: _labels(T, [1, -1, 5]), "argument #2 'target' is out of range"),
+    "flat_indices": (
+        lambda T: T.take_along_dim(T.ones(6), T.tensor([0, -7])), "index -7 is out of bounds for dimension 0 with size",
+    ),
+    **{
+        f"{name}_times_a_complex_number": (
+            lambda T, name=name: getattr(T, name)(T.ones(2), T.ones(2), alpha=1j),
+            "For non-complex input tensors, argument alpha must not be a complex number",
+        )
+        for name in ("add", "sub", "rsub")
+    },
+    "integers_times_a_complex_number": (
+        lambda T: T.tensor([1]).add(T.tensor([1]), alpha=2j),
+        "For integral input tensors, argument alpha must not be a floating point number",
+    ),
+    "complex_factors": (lambda T: T.addmm(T.eye(2), T.eye(2), T.eye(2), alpha=1j), "value cannot be converted to type"),
+    "complex_summands": (lambda T: T.addmv(T.ones(2), T.eye(2), T.ones(2), beta=1j), "value cannot be converted to"),
+    "complex_quotients": (lambda T: T.addcdiv(*[T.ones(2)] * 3, value=1j), "value cannot be converted to type"),
+    "complex_slices": (
+        lambda T: T.ones(2).index_add(0, T.tensor([0]), T.ones(1), alpha=1j), "value cannot be converted to type",
+    ),
+    "double_powers": (
+        lambda T: T.ones(2, dtype=T.float32).float_power_(2),
+        "the base given to float_power_ has dtype Float but the operation's result requires dtype Double",
+    ),
+    "complex_powers": (
+        lambda T: T.ones(2, dtype=T.float64).float_power_(2j),
+        "the base given to float_power_ has dtype Double but the operation's result requires dtype ComplexDouble",
+    ),
+    **{
+        f"{mode}_ends_of_{len(shape)}_dimensions_by_{count}": (
+            lambda T, mode=mode, shape=shape, count=count: T.nn.functional.pad(T.ones(shape), (1,) * count, mode=mode),
+            f"Padding size {count} is not supported for {len(shape)}D input tensor.",
+        )
+        for mode in ("circular", "reflect", "replicate")
+        for shape, count in (((3,), 2), ((3, 3), 4), ((3,) * 3, 6), ((3,) * 4, 2), ((3,) * 5, 4), ((3,) * 4, 8))
+    },
+    "counts_of_fractions": (lambda T: T.bincount(T.ones(2)), "not implemented for '"),
+    "counts_of_truth_values": (lambda T: T.bincount(T.ones(2) > 0), "not implemented for '"),
+    "fewer_counts_than_none": (lambda T: T.bincount(T.tensor([1]), minlength=-1), "minlength should be >= 0"),
 }  # fmt: skip
+
+
+def _bags(T: Any, indices: list[list[int]], **options: Any) -> Any:
+    return T.nn.functional.embedding_bag(T.tensor(indices), T.ones(2, 3, dtype=T.float64), **options)
+
+
+def _labels(T: Any, labels: list[int]) -> Any:
+    return T.nn.functional.multilabel_margin_loss(T.ones(2, 3), T.tensor([[0, -1, 0], labels]))
+
+
+def test_refusals_name_no_function_that_users_cannot_call() -> None:
+    for name in ("min", "max", "median"):
+        with pytest.raises(NotImplementedError, match=f"^{name} not implemented for complex tensors"):
+            getattr(tg, name)(tg.ones(2, dtype=tg.complex128), 0)
 
 
 @needs_torch

@@ -26,14 +26,15 @@ def margins_geometry(rows: int, classes: int, labels: int, p: int, margin: float
 
 
 def _count(labels: Any, most: int, classes: int, ends: int) -> int:
-    """Return how many labels a row has; -1 if one is no class."""
+    """Return how many labels a row has, up to the first -1 if that ends them; -1 if one is no class."""
+    count = most
     for k in range(most):
         label = load(labels, k)
-        if label < 0 and ends:
-            return k
-        if label < 0 or label >= classes:
+        if label < -ends or label >= classes:
             return -1
-    return most
+        if label < 0 and count == most:
+            count = k
+    return count
 
 
 def _is_among(labels: Any, count: int, j: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tapegrad.dtypes import check_range
 from tapegrad.ops.arithmetic import div as true_divide
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.casts import cast
@@ -107,6 +108,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     first, second = given[1:]
     if value != 1:  # before the division, as PyTorch does: a quotient that is infinite is not multiplied
         dtype = promote(tuple(one._layout for one in given))
+        check_range(value, dtype)
         first = mul(cast(first, dtype), value)
     result: Tensor = _with_quotient(given[0], true_divide(first, second))
     return result

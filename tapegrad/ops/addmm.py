@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.dtypes import TORCH_NAMES, check_range
 from tapegrad.ops.arithmetic import mul, where
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.linalg import bmm, matmul, mv, outer
@@ -66,10 +66,14 @@ def _plus(call: str, input: Any, product: Tensor, beta: float, alpha: float) -> 
     if alpha == 0:
         product = where(np.False_, product, 0)  # which gives the operands a gradient of 0, as below
     elif alpha != 1:
+        check_range(alpha, dtype)
         product = mul(product, alpha)
     if beta == 0:
         return where(np.False_, expanded, product)  # which gives it a gradient of 0
-    return _PLUS[call](expanded if beta == 1 else mul(expanded, beta), product)
+    if beta != 1:
+        check_range(beta, dtype)
+        expanded = mul(expanded, beta)
+    return _PLUS[call](expanded, product)
 
 
 @_sum(np.matmul, (((2, 4), (2, 3), (3, 4)), ((4,), (2, 3), (3, 4))))

@@ -123,8 +123,6 @@ def _reduced(table: Tensor, flat: np.ndarray, places: np.ndarray, counted: np.nd
     else:
         targets, within = counted.nonzero()
         sources, counts = flat[places[targets, within]], counted.sum(1)[:, None]
-    if not are_within(from_array(sources), 0, len(table)):
-        raise IndexError(f"index out of range in self: embedding_bag() has {len(table)} rows")
     total = rows_added(table, (sources, targets), bags)
     return div(total, from_array(np.maximum(counts, 1).astype(table.dtype))) if is_mean else total
 
@@ -202,8 +200,6 @@ def embedding_bag(
 
     Raises
     ------
-    IndexError
-        If an index is out of range.
     ValueError, RuntimeError
         If shapes, offsets or the mode do not fit.
 
@@ -249,6 +245,12 @@ def embedding_bag(
         inside = np.where(counted, chosen.reshape(-1)[places] if chosen.size else 0, -1)
         counted &= inside != padding_idx % len(table)
     flat = chosen.reshape(-1)
+    if not are_within(from_array(flat), 0, len(table)):
+        bad = flat[(flat < 0) | (flat >= len(table))][0]
+        raise RuntimeError(
+            f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {bad}; {call}() has "
+            f"{len(table)} rows"
+        )
     is_plain = mode != "max" and factors is None and max_norm is None and not scale_grad_by_freq
     if is_plain and table.dtype.kind == "f" and not table.is_traced and interceptor() is None:
         return _reduced(table, flat, places, counted, mode == "mean")

@@ -69,11 +69,10 @@ class _NotInRowsError(RuntimeError):
 
 
 def _labels(row: np.ndarray, classes: int, lists: bool) -> np.ndarray:
-    """Return the labels of a row, those of a list up to the first that is below 0."""
-    found = row[: np.argmax(np.append(row, -1) < 0)] if lists else row
-    if ((found < 0) | (found >= classes)).any():
+    """Return the labels of a row, those of a list up to the first -1."""
+    if ((row < -int(lists)) | (row >= classes)).any():
         raise IndexError(f"a class is out of bounds; there are {classes}")
-    return found
+    return row[: np.argmax(np.append(row, -1) < 0)] if lists else row
 
 
 def _rows_by_numpy(x: Any, labels: Any, p: int, margin: float, lists: bool) -> Any:
@@ -290,7 +289,9 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     x, goal, is_single = _rows("multilabel_margin_loss", input, target, 2)
     n, classes = x.shape
     if goal.size and not (goal.min() >= -1 and goal.max() < classes):
-        raise RuntimeError(f"target out of range: multilabel_margin_loss() got scores of {classes} classes")
+        raise RuntimeError(
+            f"argument #2 'target' is out of range: multilabel_margin_loss() got scores of {classes} classes"
+        )
     counts = np.logical_and.accumulate(goal >= 0, axis=1)
     longest = int(counts.sum(1).max(initial=0))
     goal, counts = goal[:, :longest], counts[:, :longest]

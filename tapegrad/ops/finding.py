@@ -182,7 +182,11 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     if is_followed(input, weights):
         return _followed_counts(as_operand(input, "bincount", "input", 1), weights, minlength)
     x = values_of(input, "bincount", "input", 1)
-    if x.ndim != 1 or x.dtype.kind not in "iu" or (x.size and x.min() < 0):
+    if x.dtype.kind not in "iu":
+        raise NotImplementedError(f"bincount not implemented for '{x.dtype}'; convert it first, e.g. with .long()")
+    if minlength < 0:
+        raise RuntimeError(f"minlength should be >= 0; bincount() got {minlength}")
+    if x.ndim != 1 or (x.size and x.min() < 0):
         raise RuntimeError(
             f"bincount only supports 1-d non-negative integral inputs; got shape {list(x.shape)} of {x.dtype}"
         )

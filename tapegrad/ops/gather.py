@@ -231,7 +231,11 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
         )
     length = x.shape[place] if x.ndim else 1
     if not are_within(chosen, 0, length):
-        chosen = from_front(chosen, length)
+        given, chosen = chosen, from_front(chosen, length)
+        if not are_within(chosen, 0, length):
+            values = np.asarray(given._data)
+            bad = values[(values < -length) | (values >= length)][0]
+            raise RuntimeError(f"index {bad} is out of bounds for dimension {place} with size {length}")
     one, other = x._layout.shape, chosen._layout.shape
     if one[:place] == other[:place] and one[place + 1 :] == other[place + 1 :]:
         return gather(x, place, chosen)  # type: ignore[no-any-return]

@@ -49,6 +49,8 @@ def _bound(
         return x, place, given
     indices = np.asarray(given._data)
     found = out_of_bounds(indices, length, f"dimension {place}")
+    if call == "index_select" and place == 1:  # PyTorch finds them in two places
+        error, words = RuntimeError, "INDICES element is out of DATA bounds"
     raise error(f"{call}(): {words or found} (index {indices.tolist()[:20]}, size {length})")
 
 
@@ -155,6 +157,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
     x, place, indices = _bound("index_add", input, dim, index, *error)
     values = _source("index_add", x, place, indices, source, RuntimeError)
     if alpha != 1:
+        check_range(alpha, x.dtype)
         values = mul(values, alpha)
     return _as_given(add(x, added_up(values, place, indices, x.shape)), input)
 
@@ -240,7 +243,7 @@ def one_number(call: str, x: Tensor, value: Any, position: int = 4) -> Tensor:
         )
     if given.dtype.kind == "c" and x.dtype.kind != "c":
         if call != "index_fill":
-            raise RuntimeError(f"value cannot be converted to type {x.dtype} without overflow: it is complex")
+            check_range(np.asarray(given._data).item(), x.dtype)
         raise RuntimeError(f"{call}_(): Converting complex Scalar to non-complex type is not supported; x is {x.dtype}")
     if given.dtype == x.dtype:
         return given

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from tapegrad import errors, modes
-from tapegrad.dtypes import default_dtype
+from tapegrad.dtypes import TORCH_NAMES, default_dtype
 from tapegrad.forward.powers import check_exponent
 from tapegrad.ops import arithmetic, plain_writes, rounding, scaled
 from tapegrad.ops.casts import cast
@@ -166,17 +166,37 @@ ifloordiv = _operator("//=", rounding.floor_divide, np.floor_divide)
 # Methods -----------------------------------------------------------------------------------------------------------
 
 
+def _refuse_complex(x: Tensor) -> None:
+    if x._layout.dtype.kind == "c":
+        raise RuntimeError("In-place abs is not supported for complex tensors. Write x.abs(), which is real.")
+
+
+def _refuse_others(self: Tensor, exponent: Any) -> None:
+    double = scaled.double_of(self, as_operand(exponent, "float_power_", "exponent", 1))
+    if self.dtype != double:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {TORCH_NAMES[self.dtype.name]} but the operation's result "
+            f"requires dtype {TORCH_NAMES[double.name]}. Write x.float_power(...), or convert x first."
+        )
+
+
+# By the names of functions: what refuses results that could be converted.
+_REFUSALS: Final[dict[str, Callable[..., None]]] = {
+    "abs": _refuse_complex, "absolute": _refuse_complex, "float_power": _refuse_others,
+}  # fmt: skip
+
+
 def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., Tensor]:
     """Return the function that writes the result over its first argument, and returns that."""
-    write = OWN_WAYS.get(name) or plain_writes.writer(function)
+    write, refuse = OWN_WAYS.get(name) or plain_writes.writer(function), _REFUSALS.get(name)
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if not isinstance(self, Tensor):  # as a function: relu_(3)
             raise errors.not_a_tensor(f"{name}_", "input", 1, self)
         if write(self, *args, **kwargs):
             return self
-        if function is arithmetic.abs and self._layout.dtype.kind == "c":
-            raise RuntimeError("In-place abs is not supported for complex tensors. Write x.abs(), which is real.")
+        if refuse is not None:
+            refuse(self, *args, **kwargs)
         if modes.mode.value & modes.INTERCEPTORS and follower(self, *args, *kwargs.values()):
             return copy_(self, _fitting(self, function(self, *args, **kwargs)))
         if records(self, *args, *kwargs.values()):

@@ -233,6 +233,12 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     pads = pads_of("pad", x.shape, pad)
     if mode not in MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}; pad() has constant, {', '.join(MODES)}")
+    count = len(pad) // 2
+    if not 1 <= count <= 3 or x.ndim not in (count + 1, count + 2):
+        raise NotImplementedError(
+            f"Padding size {2 * count} is not supported for {x.ndim}D input tensor. Supported combinations for "
+            "non-constant padding: 2 numbers for 2D or 3D input, 4 for 3D or 4D, 6 for 4D or 5D (the last dimensions)"
+        )
     if value:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     for dim, (low, high) in enumerate(pads):

@@ -64,7 +64,11 @@ def times(op: Op, factor: Any, *operands: Any) -> Tensor:
     dtype = promote(layouts)
     if isinstance(factor, bool) and dtype.kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if dtype.kind in "biu" and isinstance(factor, float):
+    if isinstance(factor, complex) and dtype.kind == "f":
+        raise RuntimeError(
+            f"For non-complex input tensors, argument alpha must not be a complex number; {op.name} got {factor}"
+        )
+    if dtype.kind in "biu" and isinstance(factor, (float, complex)):
         raise RuntimeError(
             f"For integral input tensors, argument alpha must not be a floating point number; {op.name} got {factor}"
         )
@@ -247,6 +251,11 @@ def _powers_of_two(exponents: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
     return powers
 
 
+def double_of(*operands: Tensor) -> np.dtype:
+    """Return the dtype of powers in double precision."""
+    return np.result_type(np.float64, *(np.complex64 for one in operands if one.dtype.kind == "c"))
+
+
 @public(method=True, inplace=True)
 @composite((Sample(((2, 3), (3,))),), np.float_power, domain=(0.3, 3.0))
 def float_power(input: Any, exponent: Any) -> Tensor:
@@ -270,7 +279,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     tensor([4., 9.])
     """
     x, y = as_operand(input, "float_power", "input", 1), as_operand(exponent, "float_power", "exponent", 2)
-    double = np.result_type(np.float64, *(np.complex64 for one in (x, y) if one.dtype.kind == "c"))
+    double = double_of(x, y)
     return pow(*(one if one._layout.weak and one is y else cast(one, double) for one in (x, y)))
 
 

@@ -74,8 +74,6 @@ def _bind_scatter(call: str) -> Callable[..., Bound]:
         if source._layout.weak:
             if call != "scatter":
                 raise TypeError(f"{call}(): argument 'src' (position 4) must be Tensor, not {type(src).__name__}")
-            if source.dtype.kind == "c" and x.dtype.kind != "c":
-                raise RuntimeError(f"value cannot be converted to type {x.dtype} without overflow: it is complex")
             dtypes.check_range(source._data, x.dtype)
             value = np.asarray(source._data).astype(x.dtype)
             source = constant(value, layout_of(value))

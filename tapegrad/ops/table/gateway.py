@@ -290,8 +290,9 @@ def check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
             if isinstance(rule, NotYet):
                 raise NotImplementedError(f"the derivative for '{op.name}' is not implemented: {rule.reason}")
     if op.real_only and any(layout.dtype.kind == "c" for layout in layouts):
+        name = op.name.removesuffix("_along")  # users call max and median
         raise NotImplementedError(
-            f"{op.name} not implemented for complex tensors; take the real part or the absolute value first"
+            f"{name} not implemented for complex tensors; take the real part or the absolute value first"
         )
     if op.check_dtypes:
         op.check_dtypes(layouts)
