@@ -18,6 +18,7 @@ from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.elements import as_pointer, load
 from tapegrad.compiler.fingerprint import fingerprint
 from tapegrad.runtime import platform
+from tests.several_threads import in_threads
 
 ROOT = Path(cache.__file__).parents[2]
 SIGNATURE = ("int64",)
@@ -133,17 +134,11 @@ def test_a_function_is_found_under_another_name(folder, monkeypatch):
 
 def test_two_threads_compile_once(folder):
     found = []
-    barrier = threading.Barrier(2)
 
-    def ask():
-        barrier.wait()
+    def ask(number):
         found.append(cache.address_of("threads", lambda x: x + 2, SIGNATURE))
 
-    threads = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(2, ask)
     assert found[0] == found[1]
     assert cache.stats.compiled == 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import threading
 import warnings
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import func, nn
 from tapegrad.program import TracingError
+from tests.several_threads import in_threads
 
 
 def rosenbrock(x: Any) -> Any:
@@ -214,23 +214,14 @@ def test_what_cannot_be_traced_names_the_line_and_leaves_nothing_behind(bad: Any
 
 def test_threads_call_one_function_at_once() -> None:
     compiled, plain = tg.compile(func.grad(rosenbrock)), func.grad(rosenbrock)
-    failures: list[Exception] = []
 
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
-        try:
-            for _ in range(200):
-                x = rng.normal(size=rng.integers(3, 6))
-                assert_same(compiled(x), plain(x))
-        except Exception as error:
-            failures.append(error)
+        for _ in range(200):
+            x = rng.normal(size=rng.integers(3, 6))
+            assert_same(compiled(x), plain(x))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    in_threads(4, work)
 
 
 def test_results_are_new_in_each_call() -> None:

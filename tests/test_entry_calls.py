@@ -33,6 +33,7 @@ from tests.machine_code import (
     of_squares,
     pointers,
 )
+from tests.several_threads import in_threads
 
 ROOT = Path(tg.__file__).parents[1]
 FILES = [
@@ -137,11 +138,7 @@ def test_threads_call_one_entry_with_stages():
         x = np.full(5000, float(number))
         wrong.extend(number for _ in range(50) if call(x)[0] != 5000 * number * number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, work)
     assert not wrong
 
 

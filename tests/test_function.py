@@ -1,13 +1,13 @@
 """`autograd.Function`: each test with the fixture T runs on tapegrad and on PyTorch."""
 
 import gc
-import threading
 import weakref
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
+from tests.several_threads import in_threads
 
 
 def leaf(T, *values):
@@ -632,11 +632,7 @@ def test_what_backward_keeps_is_not_the_memory_of_the_sweep():
 def test_threads_call_backward():
     x = tg.ones(3, requires_grad=True)
     F = double(tg, lambda ctx, g: g * 2)
-    threads = [threading.Thread(target=lambda: [F.apply(x).sum().backward() for _ in range(50)]) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, lambda number: [F.apply(x).sum().backward() for _ in range(50)])
     assert x.grad.tolist() == [400, 400, 400]
     assert tg.is_grad_enabled()
 

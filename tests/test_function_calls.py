@@ -1,7 +1,6 @@
 """Calls of a `Function` in compiled code: what they leave to Python, and what they leave behind."""
 
 import gc
-import threading
 import weakref
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import modes
 from tapegrad.autograd.function import Function
+from tests.several_threads import in_threads
 
 
 def scaled(forward=None, backward=None):
@@ -361,25 +361,17 @@ def test_stale_views_and_subclasses_are_operands():
 
 
 def test_two_threads():
-    function, errors = scaled(), []
+    function = scaled()
 
-    def work():
-        try:
-            x = leaf(1.0, 2.0)
-            for _ in range(300):
-                x.grad = None
-                function.apply(x).sum().backward()
-                assert x.grad.tolist() == [2, 2]
-                assert tg.is_grad_enabled()
-        except BaseException as error:  # handed over to the test
-            errors.append(error)
+    def work(number):
+        x = leaf(1.0, 2.0)
+        for _ in range(300):
+            x.grad = None
+            function.apply(x).sum().backward()
+            assert x.grad.tolist() == [2, 2]
+            assert tg.is_grad_enabled()
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    in_threads(3, work)
     assert not modes.mode.value & modes.DISABLED
 
 

@@ -1,6 +1,5 @@
 """Small results of compiled functions: an array that nobody has any more is given out again, and no other one."""
 
-import threading
 import weakref
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.program.templates import KEPT
 from tapegrad.runtime.memory import INTERPRETS
+from tests.several_threads import in_threads
 
 X = np.arange(3.0)
 
@@ -119,9 +119,5 @@ def test_threads_have_their_own(double):
             if any(own.tolist() != (2 * number * X).tolist() for own in results):
                 wrong.append(number)
 
-    threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
-    for own in threads:
-        own.start()
-    for own in threads:
-        own.join()
+    in_threads(4, use)
     assert not wrong

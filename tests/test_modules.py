@@ -17,6 +17,7 @@ from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.assembly import JitError, target_machine
 from tapegrad.compiler.fingerprint import fingerprint_of_ir
 from tapegrad.compiler.modules import assemble_module
+from tests.several_threads import in_threads
 
 ROOT = Path(cache.__file__).parents[2]
 TIMES = "define i64 @times(i64 %x) {{ %y = mul i64 %x, {factor} ret i64 %y }}"
@@ -195,11 +196,7 @@ def test_threads_compile_once(folder):
         return TIMES.format(factor=9)
 
     results = []
-    threads = [threading.Thread(target=lambda: results.append(times(9, 2, make=make))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, lambda number: results.append(times(9, 2, make=make)))
     assert results == [18] * 4
     assert len(made) == 1
 

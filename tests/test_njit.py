@@ -6,7 +6,6 @@ import gc
 import os
 import subprocess
 import sys
-import threading
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import func
 from tapegrad.program import Program
+from tests.several_threads import in_threads
 
 numba = pytest.importorskip("numba")
 
@@ -251,18 +251,12 @@ def test_threads_call_at_once() -> None:
 
     starts = [np.linspace(-1.0, 1.0, 40) * k for k in range(1, 5)]
     expected = [many(x, 300) for x in starts]
-    found: list[Any] = [None] * 4
-    threads = [
-        threading.Thread(target=lambda k=k: found.__setitem__(k, [many(starts[k], 300) for _ in range(20)]))
-        for k in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for own, others in zip(expected, found, strict=True):
-        for other in others:
-            np.testing.assert_array_equal(own, other)
+
+    def work(k: int) -> None:
+        for _ in range(20):
+            np.testing.assert_array_equal(many(starts[k], 300), expected[k])
+
+    in_threads(4, work)
 
 
 @pytest.mark.full

@@ -14,6 +14,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.runtime import blocking, threads
 from tapegrad.sweep import workspace
+from tests.several_threads import in_threads
 
 SIZE = 150_000
 
@@ -182,16 +183,12 @@ def test_many_threads_of_the_user():
     expected = gradients(1)
     wrong = []
 
-    def work():
+    def work(number):
         for own, other in zip(expected, gradients(2), strict=True):
             if not np.array_equal(own, other):
                 wrong.append(own)
 
-    users = [threading.Thread(target=work) for _ in range(5)]
-    for user in users:
-        user.start()
-    for user in users:
-        user.join()
+    in_threads(5, work)
     assert not wrong
 
 

@@ -2,7 +2,6 @@
 
 import mmap
 import os
-import threading
 import time
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.runtime import pool
+from tests.several_threads import in_threads
 
 SIZE = 1 << 18  # bytes, a multiple of a page
 
@@ -190,11 +190,7 @@ def test_threads_never_share_a_buffer():
                 if not (old[::512] == value).all():
                     errors.append((number, turn))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, work)
     assert not errors
     tg.empty_cache()
     assert tg.memory_reserved() == tg.memory_allocated()
@@ -285,11 +281,7 @@ def test_two_threads_never_get_one_buffer(monkeypatch):
                 clashes.append(number)
             del own
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, work)
     assert clashes == []
     tg.empty_cache()
     assert pool._sizes["lent"] == sum(note.buffer.size for note in pool._lent.values())

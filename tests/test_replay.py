@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ from tapegrad.program import Program, run
 from tapegrad.program.loops import chains, stages, table
 from tapegrad.program.loops.chains import chains_of
 from tapegrad.program.loops.replayed import is_replayed
+from tests.several_threads import in_threads
 
 N = 100
 
@@ -175,11 +175,7 @@ def test_threads_call_one_program() -> None:
             found = compiled(*inputs[k])
             faults.extend(k for one, other in zip(found, wanted[k], strict=True) if not (one == other).all())
 
-    threads = [threading.Thread(target=calls, args=(k,)) for k in range(4)]
-    for own in threads:
-        own.start()
-    for own in threads:
-        own.join()
+    in_threads(4, calls)
     assert not faults
 
 

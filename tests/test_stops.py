@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +21,7 @@ from tapegrad.program.run import Runner
 from tapegrad.program.stops import Stop
 from tapegrad.program.trace import TracingError, trace
 from tapegrad.testing.operands import operands_of
+from tests.several_threads import in_threads
 from tests.test_fuse import eager, value_and_gradient
 from tests.tiers import mostly_full
 
@@ -406,9 +406,5 @@ def test_threads_call_one_program(length: int) -> None:
         found = [[np.asarray(own).tobytes() for own in compiled(points[k])] for _ in range(200 if length < 50 else 4)]
         wrong.extend(k for own in found if own != expected[k])
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for own in threads:
-        own.start()
-    for own in threads:
-        own.join()
+    in_threads(4, work)
     assert not wrong

@@ -1,7 +1,6 @@
 """Several threads: backward into one leaf, through one graph, and first uses of plans and kernels at once."""
 
 import sys
-import threading
 import time
 
 import numpy as np
@@ -13,37 +12,13 @@ from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.sweep import sweep
 from tapegrad.tape import entries
 from tests.checks import SLOWER
+from tests.several_threads import in_threads
 
 STEPS = max(200 // SLOWER, 5)
 
 
 def leaf(value=1.0, size=10):
     return tg.full((size,), value, requires_grad=True)
-
-
-def in_threads(count, work):
-    """Run ``work(number)`` in threads at once, switching often; raise what one of them raised."""
-    errors, barrier = [], threading.Barrier(count)
-
-    def run(number):
-        barrier.wait()
-        try:
-            work(number)
-        except BaseException as error:  # handed over to the test
-            errors.append(error)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    if errors:
-        raise errors[0]
 
 
 @pytest.mark.parametrize("first", [True, False])
