@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,17 @@ from tapegrad.ops.table.scope import OF_SCIPY
 REFUSED = [
     "busday_count", "busday_offset", "datetime_as_string", "is_busday", "isnat", "printoptions", "spacing",
 ]  # fmt: skip
-MADE = [*numpy_special.SPECIAL, "erfi", "dawsn", "erfcinv", "expi", "exp1", "spence", "ellipk", "ellipe"]
+MADE = [
+    *(name for name in numpy_special.SPECIAL if name != "lambertw"),
+    "erfi",
+    "dawsn",
+    "erfcinv",
+    "expi",
+    "exp1",
+    "spence",
+    "ellipk",
+    "ellipe",
+]
 WHOLE = ("eval_", "kn", "yn", "pdtr", "expn")  # whose first argument is an integer
 COUNTS = ("bdtr", "nbdtr", "lpmv")  # whose first two arguments are integers
 # Whose only derivative is the one by the last argument.
@@ -65,9 +76,7 @@ def test_other_ufuncs_of_scipy_are_refused(name: str) -> None:
 
 def test_reasons_are_of_functions_that_are_refused() -> None:
     refused = {name for name, own in vars(scipy.special).items() if isinstance(own, np.ufunc) and not _is_ours(name)}
-    assert refused | {"lambertw"} >= OF_SCIPY.keys()
-    with pytest.raises(TypeError, match="lambertw does not work on tensors: it is not here yet"):
-        scipy.special.lambertw(tg.ones(2))
+    assert refused >= OF_SCIPY.keys()
 
 
 @pytest.mark.parametrize("x", [1e9, 1e300, np.inf])
@@ -102,6 +111,8 @@ def test_values_and_slopes(name: str) -> None:
     wanted = [own.dtype.kind == "f" for own in arrays]
     if name == "zetac":
         wanted = [False]
+    if name == "besselpoly":
+        wanted = [True, False, False]
     if name.startswith(BY_LAST):
         wanted[:-1] = [False] * (len(arrays) - 1)
     tensors = [tg.tensor(own, requires_grad=True) if one else own for own, one in zip(arrays, wanted, strict=True)]
@@ -162,6 +173,97 @@ def test_transformations_at_their_limit(name: str, lmbda: float) -> None:
 def test_a_degree_with_a_fraction_is_refused() -> None:
     with pytest.raises(TypeError, match="polynomials of tensors have whole degrees"):
         scipy.special.eval_legendre(1.5, tg.ones(2))
+    with pytest.raises(TypeError, match="kn and yn whole orders; kv and yv take others"):
+        scipy.special.kn(tg.tensor(1.5), tg.ones(2))
+
+
+@pytest.mark.filterwarnings("ignore:.*(truncated to an integer|non-integer arg)")
+@pytest.mark.parametrize("name", ["bdtr", "bdtrc", "bdtri", "nbdtr", "nbdtrc", "nbdtri"])
+def test_counts_of_any_kind(name: str) -> None:
+    """Counts with fractions, negative ones and ends of the distribution are SciPy's; slopes are of the whole counts."""
+    function = getattr(scipy.special, name)
+    grid = np.array([*itertools.product((-2, -1, -0.5, 0, 0.5, 3, 4, 4.5, 5), (-1, 0, 4, 4.5), (0.0, 0.3, 1.0))]).T
+    k, n, p = (tg.tensor(own, requires_grad=number == 2) for number, own in enumerate(grid))
+    out = function(k, n, p)
+    np.testing.assert_array_equal(out.detach().numpy(), function(*grid))
+    inside = (grid[2] == 0.3) & np.isfinite(out.detach().numpy())
+    change = function(*grid[:2], grid[2] + 1e-7) - function(*grid[:2], grid[2] - 1e-7)
+    (slopes,) = tg.autograd.grad(out.sum(), p)
+    np.testing.assert_allclose(slopes.numpy()[inside], change[inside] / 2e-7, rtol=1e-6, atol=1e-8)
+    with pytest.raises(NotImplementedError, match="by a parameter"):
+        function(tg.tensor(3.0, requires_grad=True), 4.0, tg.tensor(0.5)).backward()
+
+
+# Values of other branches, of real and of complex numbers.
+@pytest.mark.parametrize("k", [0, -1, 1, np.array([0, -1, 3])], ids=str)
+@pytest.mark.parametrize(
+    "z", [np.array([0.5, -0.2, 3.0]), np.array([0.5, -3.0, 7.0], np.float32), np.array([1 + 2j, -0.3 - 0.1j, 5j])],
+    ids=lambda z: z.dtype.name,
+)  # fmt: skip
+def test_lambertw(z: np.ndarray, k: Any) -> None:
+    function = scipy.special.lambertw
+    x = tg.tensor(z, requires_grad=True)
+    out = function(x, k)
+    assert out.dtype == np.result_type(z, np.complex64)
+    wide = z.astype(np.result_type(z, np.float64))
+    rtol = 1e-12 if z.dtype != np.float32 else 1e-6
+    np.testing.assert_allclose(out.detach().numpy(), function(wide, k), rtol=rtol)
+    weights = np.array([1 + 2j, -1.0, 0.5j]).astype(out.dtype)
+    first = tg.autograd.grad((out * tg.tensor(weights)).real.sum(), x, create_graph=True)[0]
+    assert first.dtype == z.dtype
+    step = 1e-5
+    slopes = (function(wide + step, k) - function(wide - step, k)) / (2 * step)
+    expected = (slopes * weights).conj() if z.dtype.kind == "c" else (slopes * weights).real
+    np.testing.assert_allclose(first.detach().numpy(), expected, rtol=1e-7 if z.dtype != np.float32 else 2e-5)
+    if z.dtype != np.float32:
+        assert tg.autograd.gradgradcheck(lambda x: function(x, k), x)
+        tangent = tg.func.jvp(lambda x: function(x, k), (x.detach(),), (tg.ones_like(x),))[1]
+        np.testing.assert_allclose(tangent.numpy(), slopes, rtol=1e-7)
+
+
+def test_lambertw_at_zero_and_of_integers() -> None:
+    x = tg.tensor([0.0, 0.0], requires_grad=True)
+    assert tg.autograd.grad(scipy.special.lambertw(x).real.sum(), x)[0].tolist() == [1.0, 1.0]
+    ones = scipy.special.lambertw(tg.tensor([1, 2]), k=tg.tensor([0, 1]), tol=1e-9)
+    np.testing.assert_allclose(ones.numpy(), scipy.special.lambertw([1, 2], [0, 1], 1e-9), rtol=1e-12)
+
+
+def test_besselpoly_at_zero() -> None:
+    nu = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
+    a = tg.zeros(5, dtype="float64", requires_grad=True)
+    (first,) = tg.autograd.grad(scipy.special.besselpoly(a, 0.5, nu).sum(), a, create_graph=True)
+    assert first.tolist() == [0.0, np.inf, 1 / 2.5, 0.0, 0.0]
+    (second,) = tg.autograd.grad(first.sum(), a)
+    np.testing.assert_allclose(second.numpy()[[0, 2, 3, 4]], [-2 / 3.5, 0.0, np.inf, 1 / 3.5])
+
+
+@pytest.mark.parametrize("name", ["modfresnelm", "modfresnelp"])
+def test_fresnel_integrals_of_negative_numbers(name: str) -> None:
+    """They are those of positive numbers, taken from the whole line; SciPy's are not."""
+    function, sign = getattr(scipy.special, name), -1 if name.endswith("m") else 1
+    x = np.array([0.0, 0.3, 2.0, 7.0, 400.0])
+    left, right = function(tg.tensor(-x)), function(x)
+    whole = np.sqrt(np.pi / 2) * (1 + 1j * sign)
+    np.testing.assert_allclose(left[0].numpy(), whole - right[0], rtol=1e-11)
+    factor = np.exp(-1j * sign * (x * x + np.pi / 4)) / np.sqrt(np.pi)
+    np.testing.assert_allclose(left[1].numpy(), factor * (whole - right[0]), rtol=1e-11)
+
+
+def test_tukeys_distribution_at_its_ends_and_at_lambda_zero() -> None:
+    function = scipy.special.tklmbda
+    x, lmbda = tg.tensor([-2.5, -0.4, 0.0, 1.3, 30.0], requires_grad=True), tg.tensor(0.0, requires_grad=True)
+    out = function(x, lmbda)
+    by_x, by_lmbda = tg.autograd.grad(out.sum(), (x, lmbda), create_graph=True)
+    values = x.detach().numpy().astype(np.float64)
+    logistic = scipy.special.expit(values)
+    np.testing.assert_allclose(by_x.detach().numpy(), logistic * scipy.special.expit(-values), rtol=1e-5, atol=1e-12)
+    step = 1e-3  # SciPy's is the logistic function up to 1e-4
+    slope = (function(values, step) - function(values, -step)).sum() / (2 * step)
+    np.testing.assert_allclose(by_lmbda.item(), slope, rtol=1e-5)
+    curvature = (function(values, step) - 2 * logistic + function(values, -step)).sum() / step**2
+    np.testing.assert_allclose(tg.autograd.grad(by_lmbda, lmbda)[0].item(), curvature, rtol=1e-3)
+    outside = tg.tensor([-0.6, 0.5, 0.7], requires_grad=True)
+    assert tg.autograd.grad(function(outside, 2.0).sum(), outside)[0].tolist() == [0.0, 0.0, 0.0]
 
 
 P = np.array([0.0, 2.0, -3.0, 1.0, 4.0, 0.0])

@@ -51,3 +51,8 @@ def scipy_function(name: str) -> Callable[..., Any]:
         if not isinstance(function, np.ufunc):  # perhaps a function around one
             function = getattr(scipy.special._ufuncs, f"_{name}", function)
     return function
+
+
+def scipy_result(name: str, number: int) -> Callable[..., Any]:
+    """Return what computes one of the results of a function of `scipy.special`."""
+    return lambda *operands: scipy_function(name)(*operands)[number]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.forward.scipy import scipy_function
+from tapegrad.forward.scipy import scipy_function, scipy_result
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import SPECIAL, Names
@@ -16,7 +16,7 @@ from tapegrad.tensor import Tensor
 
 def _part(number: int) -> Callable[[Any], Any]:
     """Return one of the four results of SciPy's function."""
-    return lambda x: scipy_function("airy")(x)[number]
+    return scipy_result("airy", number)
 
 
 def _modified(number: int, factor: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -12,12 +12,12 @@ import numpy as np
 
 from tapegrad.forward.scipy import scipy_function
 from tapegrad.ops.gamma_functions import BY_EXPONENT
-from tapegrad.ops.special_of_parameters import by_argument
+from tapegrad.ops.special_of_parameters import ufunc
 from tapegrad.ops.table.op import xp
 
 # Hypergeometric functions (DLMF 15.5.1, 13.3.15, 13.3.22, 16.3.1) ----------------------------------------------------
 
-hyp0f1 = by_argument("hyp0f1", "v z", {"z": lambda ct, v, z: ct * xp.hyp0f1(v + 1.0, z) / v})
+ufunc("hyp0f1", "v z", {"z": lambda ct, v, z: ct * xp.hyp0f1(v + 1.0, z) / v})
 
 
 def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
@@ -27,16 +27,16 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
         return scipy_function("hyp1f1")(a, b, np.minimum(x, 1e8)) * far ** np.maximum(np.negative(a), 0)
 
 
-hyp1f1 = by_argument(
+ufunc(
     "hyp1f1", "a b x",
     {"x": lambda ct, a, b, x: ct * a / b * xp.hyp1f1(a + 1.0, b + 1.0, x)},
     forward=_hyp1f1,
 )  # fmt: skip
-hyp2f1 = by_argument(
+ufunc(
     "hyp2f1", "a b c x",
     {"x": lambda ct, a, b, c, x: ct * a * b / c * xp.hyp2f1(a + 1.0, b + 1.0, c + 1.0, x)},
 )  # fmt: skip
-hyperu = by_argument("hyperu", "a b x", {"x": lambda ct, a, b, x: -ct * a * xp.hyperu(a + 1.0, b + 1.0, x)})
+ufunc("hyperu", "a b x", {"x": lambda ct, a, b, x: -ct * a * xp.hyperu(a + 1.0, b + 1.0, x)})
 
 
 def _exprel_slope(x: Any, out: Any) -> Any:
@@ -46,21 +46,48 @@ def _exprel_slope(x: Any, out: Any) -> Any:
     return xp.where(is_near, 0.5 * xp.hyp1f1(2.0, 3.0, xp.where(is_near, x, 0.0)), out * (1.0 - 1.0 / far) + 1.0 / far)
 
 
-exprel = by_argument("exprel", "x", {"x": lambda ct, x, out: ct * _exprel_slope(x, out)}, (-2.0, 2.0))
+ufunc("exprel", "x", {"x": lambda ct, x, out: ct * _exprel_slope(x, out)}, (-2.0, 2.0))
+
+# Tukey's lambda distribution: x = (p^l - q^l) / l with q = 1 - p; exprel has no division by l = 0 --------------------
+
+
+def _by_lmbda(lmbda: Any, log: Any) -> Any:
+    """Return the derivative of (p^l - 1) / l, of the logarithm of p."""
+    return log * log * _exprel_slope(lmbda * log, xp.exprel(lmbda * log))
+
+
+def _tukey_slope(x: Any, lmbda: Any, out: Any, by_lmbda: bool) -> Any:
+    """Return the derivative of the distribution, the inverse of x(p); 0 outside of the support."""
+    is_inside = (out > 0.0) & (out < 1.0) & (abs(x * lmbda) < 1.0)
+    p = xp.where(is_inside, out, 0.5)
+    left, right = xp.log(p), xp.log1p(-p)
+    slope = 1.0 / (xp.exp((lmbda - 1.0) * left) + xp.exp((lmbda - 1.0) * right))
+    if by_lmbda:
+        slope = slope * (_by_lmbda(lmbda, right) - _by_lmbda(lmbda, left))
+    return xp.where(is_inside, slope, 0.0)
+
+
+ufunc(
+    "tklmbda", "x lmbda",
+    {
+        "x": lambda ct, x, lmbda, out: ct * _tukey_slope(x, lmbda, out, False),
+        "lmbda": lambda ct, x, lmbda, out: ct * _tukey_slope(x, lmbda, out, True),
+    },
+)  # fmt: skip
 
 # Wright's Bessel function (DLMF 10.46.1), whose series is differentiated by terms -------------------------------------
 
-wright_bessel = by_argument(
+ufunc(
     "wright_bessel", "a b x", {"x": lambda ct, a, b, x: ct * xp.wright_bessel(a, a + b, x)}
 )  # fmt: skip
-log_wright_bessel = by_argument(
+ufunc(
     "log_wright_bessel", "a b x",
     {"x": lambda ct, a, b, x, out: ct * xp.exp(xp.log_wright_bessel(a, a + b, x) - out)},
 )  # fmt: skip
 
 # Riemann's zeta function without its first term, and Kolmogorov's distribution --------------------------------------
 
-zetac = by_argument("zetac", "x", {"x": BY_EXPONENT}, (1.5, 4.0))
+ufunc("zetac", "x", {"x": BY_EXPONENT}, (1.5, 4.0))
 
 
 def _kolmogorov_density(y: Any) -> Any:
@@ -79,5 +106,5 @@ def _kolmogorov_density(y: Any) -> Any:
     return xp.where(is_small, math.sqrt(math.tau) / square * left, right)
 
 
-kolmogorov = by_argument("kolmogorov", "y", {"y": lambda ct, y: -ct * _kolmogorov_density(y)}, (0.3, 2.0))
-kolmogi = by_argument("kolmogi", "p", {"p": lambda ct, out: -ct / _kolmogorov_density(out)})
+ufunc("kolmogorov", "y", {"y": lambda ct, y: -ct * _kolmogorov_density(y)}, (0.3, 2.0))
+ufunc("kolmogi", "p", {"p": lambda ct, out: -ct / _kolmogorov_density(out)})

@@ -167,7 +167,7 @@ def _log_beta(a: Any, b: Any) -> Any:
     return xp.lgamma(a) + xp.lgamma(b) - xp.lgamma(a + b)
 
 
-def _beta_density(a: Any, b: Any, x: Any) -> Any:
+def beta_density(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of the incomplete beta function by its limit."""
     # Truth values, which may be parameters, have sums with numbers, not differences.
     return xp.exp(xp.xlogy(a + -1.0, x) + xp.xlog1py(b + -1.0, -x) - _log_beta(a, b))
@@ -184,7 +184,7 @@ def _beta_slope(a: Any, b: Any, x: Any, j: int, k: int) -> Any:
             found = found - xp.polygamma(b, q - 1) + (xp.log1p(-x) if q == 1 else 0.0)
         return found
 
-    return _beta_density(a, b, x) * bell(j, k, slope)
+    return beta_density(a, b, x) * bell(j, k, slope)
 
 
 _derivatives(
@@ -204,7 +204,7 @@ _betainc = elementwise(
     (
         lambda ct, a, b, x: ct * xp.beta_derivative(a, b, x, 1, 0),
         lambda ct, a, b, x: ct * xp.beta_derivative(a, b, x, 0, 1),
-        lambda ct, a, b, x: ct * _beta_density(a, b, x),
+        lambda ct, a, b, x: ct * beta_density(a, b, x),
     ),
     to_float=True, real_only=True, domain=(0.1, 0.9), special={(1.0, 1.0, 0.0): (0.0, 0.0, 1.0)},
     samples=(Sample(((3,), (3,), (3,))), Sample(((2, 3), (3,), ()))),
@@ -249,9 +249,9 @@ def betainc(a: Any, b: Any, x: Any) -> Tensor:
 betaincinv = elementwise(
     "betaincinv", ("a", "b", "y"), SciPy("betaincinv"),
     (
-        lambda ct, a, b, out: -ct * xp.beta_derivative(a, b, out, 1, 0) / _beta_density(a, b, out),
-        lambda ct, a, b, out: -ct * xp.beta_derivative(a, b, out, 0, 1) / _beta_density(a, b, out),
-        lambda ct, a, b, out: ct / _beta_density(a, b, out),
+        lambda ct, a, b, out: -ct * xp.beta_derivative(a, b, out, 1, 0) / beta_density(a, b, out),
+        lambda ct, a, b, out: -ct * xp.beta_derivative(a, b, out, 0, 1) / beta_density(a, b, out),
+        lambda ct, a, b, out: ct / beta_density(a, b, out),
     ),
     doc="Inverse of `betainc` by its last argument.", to_float=True, real_only=True, domain=(0.3, 0.8),
     samples=(Sample(((3,), (3,), (3,))), Sample(((2, 3), (3,), ()))),

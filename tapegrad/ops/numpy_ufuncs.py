@@ -39,7 +39,7 @@ def _function(ufunc: str) -> Callable[..., Any] | None:
 def _of_scipy(name: str) -> Callable[..., Any] | None:
     from tapegrad.ops.numpy_special import SPECIAL  # at call time: most programs have none of these
 
-    return SPECIAL.get(name)
+    return SPECIAL.get(name.removeprefix("_"))  # a function in Python may call a ufunc so: lambertw does
 
 
 def plain(value: Any) -> Any:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
-from tapegrad.forward.scipy import SciPy, scipy_function
+from tapegrad.forward.scipy import SciPy, scipy_result
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import SPECIAL, Names
@@ -14,11 +13,6 @@ from tapegrad.tensor import Tensor
 
 _ONLY: Final = Names(namespaces=(SPECIAL,))
 _ROOT_PI: Final = math.sqrt(math.pi)
-
-
-def _result(name: str, number: int) -> Callable[[Any], Any]:
-    """Return one of the results of SciPy's function."""
-    return lambda x: scipy_function(name)(x)[number]
 
 
 erfi = unary(
@@ -53,37 +47,38 @@ exp1 = unary(
 )  # fmt: skip
 
 _sine = unary(
-    "sine_integral", _result("sici", 0), lambda ct, x: ct * xp.sinc(x / math.pi), doc="Sine integral (DLMF 6.2.9).",
-    real_only=True, names=None, special={0.0: 1.0}, oracle=_result("sici", 0),
+    "sine_integral", scipy_result("sici", 0), lambda ct, x: ct * xp.sinc(x / math.pi),
+    doc="Sine integral (DLMF 6.2.9).",
+    real_only=True, names=None, special={0.0: 1.0}, oracle=scipy_result("sici", 0),
 )  # fmt: skip
 
 _cosine = unary(
-    "cosine_integral", _result("sici", 1), lambda ct, x: ct * xp.cos(x) / x, doc="Cosine integral (DLMF 6.2.11).",
-    real_only=True, names=None, domain=(0.3, 3.0), special={1.0: math.cos(1)}, oracle=_result("sici", 1),
+    "cosine_integral", scipy_result("sici", 1), lambda ct, x: ct * xp.cos(x) / x, doc="Cosine integral (DLMF 6.2.11).",
+    real_only=True, names=None, domain=(0.3, 3.0), special={1.0: math.cos(1)}, oracle=scipy_result("sici", 1),
 )  # fmt: skip
 
 _sinh = unary(
-    "sinh_integral", _result("shichi", 0), lambda ct, x: ct * xp.where(x == 0, 1.0, xp.sinh(x) / x),
+    "sinh_integral", scipy_result("shichi", 0), lambda ct, x: ct * xp.where(x == 0, 1.0, xp.sinh(x) / x),
     doc="Hyperbolic sine integral (DLMF 6.2.15).", real_only=True, names=None, domain=(0.3, 3.0),
-    special={1.0: math.sinh(1)}, oracle=_result("shichi", 0),
+    special={1.0: math.sinh(1)}, oracle=scipy_result("shichi", 0),
 )  # fmt: skip
 
 _cosh = unary(
-    "cosh_integral", _result("shichi", 1), lambda ct, x: ct * xp.cosh(x) / x,
+    "cosh_integral", scipy_result("shichi", 1), lambda ct, x: ct * xp.cosh(x) / x,
     doc="Hyperbolic cosine integral (DLMF 6.2.16).", real_only=True, names=None, domain=(0.3, 3.0),
-    special={1.0: math.cosh(1)}, oracle=_result("shichi", 1),
+    special={1.0: math.cosh(1)}, oracle=scipy_result("shichi", 1),
 )  # fmt: skip
 
 _fresnel_s = unary(
-    "fresnel_s", _result("fresnel", 0), lambda ct, x: ct * xp.sin(x * x * (math.pi / 2)),
+    "fresnel_s", scipy_result("fresnel", 0), lambda ct, x: ct * xp.sin(x * x * (math.pi / 2)),
     doc="Fresnel integral S (DLMF 7.2.8).", real_only=True, names=None, special={0.0: 0.0},
-    oracle=_result("fresnel", 0),
+    oracle=scipy_result("fresnel", 0),
 )  # fmt: skip
 
 _fresnel_c = unary(
-    "fresnel_c", _result("fresnel", 1), lambda ct, x: ct * xp.sin((1 - x * x) * (math.pi / 2)),
+    "fresnel_c", scipy_result("fresnel", 1), lambda ct, x: ct * xp.sin((1 - x * x) * (math.pi / 2)),
     doc="Fresnel integral C (DLMF 7.2.7).", real_only=True, names=None, special={0.0: 1.0},
-    oracle=_result("fresnel", 1),
+    oracle=scipy_result("fresnel", 1),
 )  # fmt: skip
 
 spence = unary(

@@ -12,14 +12,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.forward.scipy import SciPy, scipy_function
+from tapegrad.forward.scipy import SciPy, scipy_function, scipy_result
 from tapegrad.forward.voigt import voigt
+from tapegrad.ops.casts import cast
 from tapegrad.ops.table.elementwise import elementwise
-from tapegrad.ops.table.op import NotYet, Sample, Vjp, xp
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, NotYet, Sample, Vjp, xp
 from tapegrad.ops.table.values import repeated
 from tapegrad.tensor import Tensor
 
 _PARAMETER: Final = NotYet("by a parameter; by the argument there is one")
+#: Functions of ufuncs of SciPy's, by their names; other files of such ops add theirs.
+UFUNCS: Final[dict[str, Callable[..., Any]]] = {}
 
 
 def by_argument(
@@ -30,12 +34,12 @@ def by_argument(
     forward: Callable[..., Any] | None = None,
     whole: int = 0,
 ) -> Callable[..., Tensor]:
-    """Make the op of a ufunc of SciPy's, with a rule for each operand by which there is a derivative.
+    """Make the op of a ufunc of SciPy's, or of its result, with a rule for each operand by which there is a derivative.
 
     The first `whole` operands are integers.
     """
     names = tuple(operands.split())
-    values = (*[repeated(1.0, 2.0)] * whole, *[None] * (len(names) - whole))
+    values = (*[repeated(1.0 + 2 * n, 2.0 + 2 * n) for n in range(whole)], *[None] * (len(names) - whole))
     samples = (
         Sample(((3,),) * len(names), values=values),
         Sample(((2, 3), *[()] * (len(names) - 1)), values=values),
@@ -48,40 +52,50 @@ def by_argument(
     )  # fmt: skip
 
 
-def _result(name: str, number: int) -> Callable[..., Any]:
-    """Return one of the results of SciPy's function."""
-    return lambda *operands: scipy_function(name)(*operands)[number]
+def ufunc(name: str, *description: Any, **options: Any) -> None:
+    """Make the op of a ufunc of SciPy's, as `by_argument` does, and let tensors find it."""
+    UFUNCS[name] = by_argument(name, *description, **options)
 
 
 def _results(
-    name: str, operands: str, rules: dict[str, Vjp], domain: tuple[float, float] = (0.3, 0.8)
-) -> Callable[..., tuple[Tensor, ...]]:
-    """Make an op of each result of a ufunc of one operand; return the function of all."""
+    name: str,
+    operands: str,
+    rules: dict[str, Vjp],
+    domain: tuple[float, float] = (0.3, 0.8),
+) -> None:
+    """Make an op of each result of a ufunc, and let tensors find the function of all."""
     parts = [
-        by_argument(own, operands, {operands.split()[-1]: rule}, domain, _result(name, number))
+        by_argument(own, operands, {operands.split()[-1]: rule}, domain, scipy_result(name, number))
         for number, (own, rule) in enumerate(rules.items())
     ]
-    return lambda *values: tuple(part(*values) for part in parts)
+    UFUNCS[name] = lambda *values: tuple(part(*values) for part in parts)
 
 
 # Bessel and Struve functions (DLMF 10.29, 11.4) ----------------------------------------------------------------------
 
-kve = by_argument(
-    "kve", "v z", {"z": lambda ct, v, z, out: ct * (out - 0.5 * (xp.kve(v - 1.0, z) + xp.kve(v + 1.0, z)))}
-)
-struve = by_argument("struve", "v x", {"x": lambda ct, v, x, out: ct * (xp.struve(v - 1.0, x) - v / x * out)})
-modstruve = by_argument("modstruve", "v x", {"x": lambda ct, v, x, out: ct * (xp.modstruve(v - 1.0, x) - v / x * out)})
+ufunc("kve", "v z", {"z": lambda ct, v, z, out: ct * (out - 0.5 * (xp.kve(v - 1.0, z) + xp.kve(v + 1.0, z)))})
+ufunc("struve", "v x", {"x": lambda ct, v, x, out: ct * (xp.struve(v - 1.0, x) - v / x * out)})
+ufunc("modstruve", "v x", {"x": lambda ct, v, x, out: ct * (xp.modstruve(v - 1.0, x) - v / x * out)})
+ufunc(
+    "besselpoly", "a lmb nu",
+    {
+        "a": lambda ct, a, lmb, nu: ct * xp.where(
+            (a == 0.0) & (nu > 0.0) & (nu < 1.0), math.inf,
+            xp.besselpoly(a, lmb + 1.0, nu - 1.0) - xp.besselpoly(a, lmb + 1.0, nu + 1.0),
+        )
+    },
+)  # fmt: skip
 
 # Kelvin functions: their second derivatives are given by the differential equation (DLMF 10.61.3) ---------------------
 
-ber = by_argument("ber", "x", {"x": lambda ct, x: ct * xp.berp(x)})
-bei = by_argument("bei", "x", {"x": lambda ct, x: ct * xp.beip(x)})
-ker = by_argument("ker", "x", {"x": lambda ct, x: ct * xp.kerp(x)})
-kei = by_argument("kei", "x", {"x": lambda ct, x: ct * xp.keip(x)})
-berp = by_argument("berp", "x", {"x": lambda ct, x, out: -ct * (xp.bei(x) + out / x)})
-beip = by_argument("beip", "x", {"x": lambda ct, x, out: ct * (xp.ber(x) - out / x)})
-kerp = by_argument("kerp", "x", {"x": lambda ct, x, out: -ct * (xp.kei(x) + out / x)})
-keip = by_argument("keip", "x", {"x": lambda ct, x, out: ct * (xp.ker(x) - out / x)})
+ufunc("ber", "x", {"x": lambda ct, x: ct * xp.berp(x)})
+ufunc("bei", "x", {"x": lambda ct, x: ct * xp.beip(x)})
+ufunc("ker", "x", {"x": lambda ct, x: ct * xp.kerp(x)})
+ufunc("kei", "x", {"x": lambda ct, x: ct * xp.keip(x)})
+ufunc("berp", "x", {"x": lambda ct, x, out: -ct * (xp.bei(x) + out / x)})
+ufunc("beip", "x", {"x": lambda ct, x, out: ct * (xp.ber(x) - out / x)})
+ufunc("kerp", "x", {"x": lambda ct, x, out: -ct * (xp.kei(x) + out / x)})
+ufunc("keip", "x", {"x": lambda ct, x, out: ct * (xp.ker(x) - out / x)})
 
 # Scaled Airy functions, and parabolic cylinder functions with their slopes (DLMF 9.2, 12.2) ---------------------------
 
@@ -90,7 +104,7 @@ def _root(x: Any) -> Any:
     return xp.where(x > 0.0, xp.sqrt(xp.where(x > 0.0, x, 1.0)), 0.0)
 
 
-airye = _results(
+_results(
     "airye", "x",
     {
         "airye_ai": lambda ct, x, out: ct * (xp.airye_ai_prime(x) + _root(x) * out),
@@ -99,7 +113,7 @@ airye = _results(
         "airye_bi_prime": lambda ct, x, out: ct * (x * xp.airye_bi(x) - _root(x) * out),
     },
 )  # fmt: skip
-pbwa = _results(
+_results(
     "pbwa", "a x",
     {
         "pbwa_value": lambda ct, a, x: ct * xp.pbwa_slope(a, x),
@@ -108,10 +122,10 @@ pbwa = _results(
 )  # fmt: skip
 
 
-def _of_cylinder(name: str) -> Callable[..., tuple[Tensor, ...]]:
+def _of_cylinder(name: str) -> None:
     """Make the ops of a solution of the equation of parabolic cylinders, and of its slope."""
     value, slope = f"{name}_value", f"{name}_slope"
-    return _results(
+    _results(
         name, "v x",
         {
             value: lambda ct, v, x: ct * getattr(xp, slope)(v, x),
@@ -120,21 +134,22 @@ def _of_cylinder(name: str) -> Callable[..., tuple[Tensor, ...]]:
     )  # fmt: skip
 
 
-pbdv, pbvv = map(_of_cylinder, ("pbdv", "pbvv"))
+_of_cylinder("pbdv")
+_of_cylinder("pbvv")
 
 # Integrals of such functions -----------------------------------------------------------------------------------------
 
-itj0y0 = _results("itj0y0", "x", {"itj0": lambda ct, x: ct * xp.j0(x), "ity0": lambda ct, x: ct * xp.y0(x)})
-iti0k0 = _results("iti0k0", "x", {"iti0": lambda ct, x: ct * xp.i0(x), "itk0": lambda ct, x: ct * xp.kv(0.0, x)})
-it2j0y0 = _results(
+_results("itj0y0", "x", {"itj0": lambda ct, x: ct * xp.j0(x), "ity0": lambda ct, x: ct * xp.y0(x)})
+_results("iti0k0", "x", {"iti0": lambda ct, x: ct * xp.i0(x), "itk0": lambda ct, x: ct * xp.kv(0.0, x)})
+_results(
     "it2j0y0", "x",
     {"it2j0": lambda ct, x: ct * (1.0 - xp.j0(x)) / x, "it2y0": lambda ct, x: -ct * xp.y0(x) / x},
 )  # fmt: skip
-it2i0k0 = _results(
+_results(
     "it2i0k0", "x",
     {"it2i0": lambda ct, x: ct * (xp.i0(x) - 1.0) / x, "it2k0": lambda ct, x: -ct * xp.kv(0.0, x) / x},
 )  # fmt: skip
-itairy = _results(
+_results(
     "itairy", "x",
     {
         "itairy_ai": lambda ct, x: ct * xp.airy_ai(x), "itairy_bi": lambda ct, x: ct * xp.airy_bi(x),
@@ -142,9 +157,37 @@ itairy = _results(
     },
     (0.02, 0.12),  # SciPy's error is 4e-14 at the upper end, but 2e-9 at 0.5, which finite differences see
 )  # fmt: skip
-itstruve0 = by_argument("itstruve0", "x", {"x": lambda ct, x: ct * xp.struve(0.0, x)})
-it2struve0 = by_argument("it2struve0", "x", {"x": lambda ct, x: -ct * xp.struve(0.0, x) / x})
-itmodstruve0 = by_argument("itmodstruve0", "x", {"x": lambda ct, x: ct * xp.modstruve(0.0, x)})
+ufunc("itstruve0", "x", {"x": lambda ct, x: ct * xp.struve(0.0, x)})
+ufunc("it2struve0", "x", {"x": lambda ct, x: -ct * xp.struve(0.0, x) / x})
+ufunc("itmodstruve0", "x", {"x": lambda ct, x: ct * xp.modstruve(0.0, x)})
+
+# Modified Fresnel integrals: K is Faddeeva's function on a diagonal (DLMF 7.5.10) ----------------------------------
+
+
+def _modfresnel(name: str, is_imag: bool) -> Callable[..., Any]:
+    """Return a part of F- or K-; SciPy's are wrong of negative numbers."""
+
+    def forward(x: Any) -> Any:
+        wide = np.asarray(x, np.float64)
+        with np.errstate(all="ignore"):
+            found = 0.5 * scipy_function("wofz")(math.sqrt(0.5) * (1j - 1.0) * wide)
+            if name == "f":
+                found = found * (math.sqrt(math.pi) * np.exp(-1j * (wide * wide + math.pi / 4)))
+        return np.asarray(found.imag if is_imag else found.real, np.result_type(x))[()]
+
+    return forward
+
+
+for _name, _real_rule, _imag_rule in (
+    ("f", lambda ct, x: -ct * xp.cos(x * x), lambda ct, x: ct * xp.sin(x * x)),
+    (
+        "k",
+        lambda ct, x: -ct * (2.0 * x * xp.modfresnel_k_imag(x) + 1.0 / math.sqrt(math.tau)),
+        lambda ct, x: ct * (2.0 * x * xp.modfresnel_k_real(x) - 1.0 / math.sqrt(math.tau)),
+    ),
+):
+    by_argument(f"modfresnel_{_name}_real", "x", {"x": _real_rule}, (-2.0, 2.0), _modfresnel(_name, False))
+    by_argument(f"modfresnel_{_name}_imag", "x", {"x": _imag_rule}, (-2.0, 2.0), _modfresnel(_name, True))
 
 # Exponential integrals E_n (DLMF 8.19.12, 8.19.13) --------------------------------------------------------------------
 
@@ -157,7 +200,7 @@ def _expn(n: Any, x: Any) -> Any:
     )
 
 
-expn = by_argument(
+ufunc(
     "expn", "n x",
     {
         "x": lambda ct, n, x, out: -ct * xp.where(
@@ -167,51 +210,9 @@ expn = by_argument(
     forward=_expn, whole=1,
 )  # fmt: skip
 
-# Elliptic integrals (DLMF 19.4) and the amplitude, the inverse of the first by its angle (DLMF 22.16) ---
-
-
-def _delta(phi: Any, m: Any) -> Any:
-    sine = xp.sin(phi)
-    return xp.sqrt(1.0 - m * sine * sine)
-
-
-def _first_by_m(phi: Any, m: Any, first: Any) -> Any:
-    """Return the derivative of the integral of the first kind by the parameter, whose limit at 0 is simple."""
-    twice = xp.sin(2.0 * phi)
-    safe = xp.where(m == 0.0, 0.5, m)
-    slope = (xp.ellipeinc(phi, safe) / (1.0 - safe) - first) / (2.0 * safe)
-    return xp.where(m == 0.0, 0.25 * phi - 0.125 * twice, slope - twice / (4.0 * (1.0 - safe) * _delta(phi, safe)))
-
-
-ellipkinc = by_argument(
-    "ellipkinc", "phi m",
-    {
-        "phi": lambda ct, phi, m: ct / _delta(phi, m),
-        "m": lambda ct, phi, m, out: ct * _first_by_m(phi, m, out),
-    },
-)  # fmt: skip
-ellipeinc = by_argument(
-    "ellipeinc", "phi m",
-    {
-        "phi": lambda ct, phi, m: ct * _delta(phi, m),
-        "m": lambda ct, phi, m, out: ct * xp.where(
-            m == 0.0, 0.125 * xp.sin(2.0 * phi) - 0.25 * phi,
-            (out - xp.ellipkinc(phi, m)) / (2.0 * xp.where(m == 0.0, 1.0, m)),
-        ),
-    },
-)  # fmt: skip
-amplitude = by_argument(
-    "jacobi_amplitude", "u m",
-    {
-        "u": lambda ct, m, out: ct * _delta(out, m),
-        "m": lambda ct, u, m, out: -ct * _delta(out, m) * _first_by_m(out, m, u),
-    },
-    forward=_result("ellipj", 3),
-)  # fmt: skip
-
 # Polynomials and functions of Legendre's (DLMF 18.9, 14.10) ----------------------------------------------------------
 
-eval_genlaguerre = by_argument(
+ufunc(
     "eval_genlaguerre", "n alpha x",
     {
         "x": lambda ct, n, alpha, x: xp.where(
@@ -219,7 +220,7 @@ eval_genlaguerre = by_argument(
         )
     },
 )  # fmt: skip
-eval_gegenbauer = by_argument(
+ufunc(
     "eval_gegenbauer", "n alpha x",
     {
         "x": lambda ct, n, alpha, x: xp.where(
@@ -227,7 +228,7 @@ eval_gegenbauer = by_argument(
         )
     },
 )  # fmt: skip
-eval_jacobi = by_argument(
+ufunc(
     "eval_jacobi", "n alpha beta x",
     {
         "x": lambda ct, n, alpha, beta, x: xp.where(
@@ -237,7 +238,7 @@ eval_jacobi = by_argument(
         )
     },
 )  # fmt: skip
-lpmv = by_argument(
+ufunc(
     "lpmv", "m v x",
     {"x": lambda ct, m, v, x, out: ct * (v * x * out - (v + m) * xp.lpmv(m, v - 1.0, x)) / (x * x - 1.0)},
     forward=lambda m, v, x: scipy_function("lpmv")(m, v, x), whole=2,
@@ -245,14 +246,44 @@ lpmv = by_argument(
 
 # Normal and other distributions --------------------------------------------------------------------------------------
 
-owens_t = by_argument(
+ufunc(
     "owens_t", "h a",
     {
         "h": lambda ct, h, a: ct * xp.exp(-0.5 * h * h) * xp.erf(math.sqrt(0.5) * a * h) * (-0.5 / math.sqrt(math.tau)),
         "a": lambda ct, h, a: ct * xp.exp(-0.5 * h * h * (1.0 + a * a)) / (math.tau * (1.0 + a * a)),
     },
 )  # fmt: skip
-wrightomega = by_argument("wrightomega", "z", {"z": lambda ct, out: ct * out / (1.0 + out)}, (-2.0, 2.0))
+ufunc("wrightomega", "z", {"z": lambda ct, out: ct * out / (1.0 + out)}, (-2.0, 2.0))
+
+
+def _lambertw(z: Any, k: Any, tol: Any) -> Any:
+    """Return SciPy's function, which computes in double precision."""
+    found = scipy_function("lambertw")(z, np.real(k).astype("l"), np.real(tol))
+    return found.astype(np.result_type(z, np.complex64))[()]
+
+
+_of_complex = elementwise(
+    "lambertw", ("z", "k", "tol"), _lambertw,
+    (
+        lambda ct, out: ct * xp.conj(1.0 / (xp.exp(out) * (1.0 + out))),
+        NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE,
+    ),
+    doc="Lambert's function W, the inverse of w exp(w), as SciPy computes it.", promoted=(0,), domain=(0.3, 0.8),
+    samples=(
+        Sample(((3,), (), ()), values=(None, repeated(0), repeated(1e-8))),
+        Sample(((2, 3), (3,), ()), values=(None, repeated(0, 1, -1), repeated(1e-8))),
+    ),
+    oracle=lambda *values: _lambertw(*values),
+)  # fmt: skip
+
+
+def _lambertw_of_any(z: Any, k: Any = 0, tol: Any = 1e-8) -> Tensor:
+    """Return the function of complex numbers, also of real ones."""
+    operand = as_operand(z, "lambertw", "z", 1)
+    return _of_complex(cast(operand, np.result_type(operand.dtype, np.complex64)), k, tol)
+
+
+UFUNCS["lambertw"] = xp.lambertw = _lambertw_of_any
 
 
 def _student_density(df: Any, t: Any) -> Any:
@@ -261,12 +292,12 @@ def _student_density(df: Any, t: Any) -> Any:
     return xp.exp(scale - half * xp.log1p(t * t / df))
 
 
-stdtrit = by_argument("stdtrit", "df p", {"p": lambda ct, df, out: ct / _student_density(df, out)})
+ufunc("stdtrit", "df p", {"p": lambda ct, df, out: ct / _student_density(df, out)})
 
 
 # Voigt's profile is the real part of a function that is analytic in x + i gamma, and solves the heat equation in sigma
 
-voigt_profile = by_argument(
+ufunc(
     "voigt_profile", "x sigma gamma",
     {
         "x": lambda ct, x, sigma, gamma: ct * xp.voigt_slope(1.0, x, sigma, gamma),

@@ -85,8 +85,6 @@ _OF_SCIPY: Final = {
         mathieu_a mathieu_b mathieu_cem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem
         obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv
         pro_ang1 pro_ang1_cv pro_cv pro_rad1 pro_rad1_cv pro_rad2 pro_rad2_cv""",
-    "it is not here yet": "besselpoly modfresnelm modfresnelp tklmbda",
-    "it is not here yet; find the root of w * exp(w) - z by func.custom_root": "lambertw",
 }
 #: The same of SciPy's special functions.
 OF_SCIPY: Final[dict[str, str]] = {name: reason for reason, names in _OF_SCIPY.items() for name in names.split()}
