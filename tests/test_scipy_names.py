@@ -266,6 +266,59 @@ def test_tukeys_distribution_at_its_ends_and_at_lambda_zero() -> None:
     assert tg.autograd.grad(function(outside, 2.0).sum(), outside)[0].tolist() == [0.0, 0.0, 0.0]
 
 
+def _derivatives(name: str, *operands: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the gradient and the matrix of second derivatives."""
+    function, point = getattr(scipy.special, name), tg.tensor(np.array(operands))
+    first, second = tg.func.grad(lambda x: function(*x)), tg.func.hessian(lambda x: function(*x))
+    return first(point).numpy(), second(point).numpy()
+
+
+@pytest.mark.parametrize("beside", [0.0, 1e-9])
+@pytest.mark.parametrize(
+    ("name", "power", "slopes", "diagonal", "other"),
+    [
+        # Of equal operands R is a power of them. By an operand of weight b, of the sum c, it has b / c of the slope
+        # and of the second derivative b (b + 1) / (c (c + 1)), by two of them b b' / (c (c + 1)) (DLMF 19.18).
+        ("elliprf", -0.5, (1 / 3, 1 / 3), (3 / 4) / (15 / 4), (1 / 4) / (15 / 4)),
+        ("elliprg", 0.5, (1 / 3, 1 / 3), (3 / 4) / (15 / 4), (1 / 4) / (15 / 4)),
+        ("elliprd", -1.5, (1 / 5, 3 / 5), (3 / 4) / (35 / 4), (3 / 4) / (35 / 4)),
+        ("elliprj", -1.5, (1 / 5, 2 / 5), (3 / 4) / (35 / 4), (2 / 4) / (35 / 4)),
+        ("elliprc", -0.5, (1 / 3, 2 / 3), (3 / 4) / (15 / 4), (2 / 4) / (15 / 4)),
+    ],
+)
+def test_carlsons_integrals_of_equal_operands(
+    name: str, power: float, slopes: tuple[float, float], diagonal: float, other: float, beside: float
+) -> None:
+    x = 0.7
+    count = getattr(scipy.special, name).nin
+    first, second = _derivatives(name, *(x + beside * np.arange(count)))
+    expected = power * x ** (power - 1) * np.array(slopes)
+    np.testing.assert_allclose(first[[0, -1]], expected, rtol=1e-13 if not beside else 1e-8)
+    expected = power * (power - 1) * x ** (power - 2) * np.array([diagonal, other])
+    np.testing.assert_allclose(second[0, [0, -1]], expected, rtol=1e-13 if not beside else 1e-8)
+
+
+def test_carlsons_integrals_at_their_ends() -> None:
+    """Beside a zero they are complete integrals; by it there is no slope. Of a negative y one is a principal value."""
+    first, _ = _derivatives("elliprf", 0.0, 0.3, 1.0)
+    m = 0.7
+    by_m = (scipy.special.ellipe(m) / (1 - m) - scipy.special.ellipk(m)) / (2 * m)
+    assert first[0] == -np.inf
+    np.testing.assert_allclose(first[1], -by_m, rtol=1e-13)
+    gradient = _derivatives("elliprg", 0.0, 0.3, 1.0)[0]
+    np.testing.assert_allclose(gradient[1], -(scipy.special.ellipe(m) - scipy.special.ellipk(m)) / (4 * m), rtol=1e-13)
+    for y in (-0.4, -3.0):
+        slopes, second = _derivatives("elliprc", 0.7, y)
+        step = 1e-5
+        change = [(scipy.special.elliprc(0.7 + a, y + b) - scipy.special.elliprc(0.7 - a, y - b)) / (2 * step)
+                  for a, b in ((step, 0), (0, step))]  # fmt: skip
+        np.testing.assert_allclose(slopes, change, rtol=1e-8)
+        moved = (_derivatives("elliprc", 0.7, y + step)[0] - _derivatives("elliprc", 0.7, y - step)[0]) / (2 * step)
+        np.testing.assert_allclose(second[1], moved, rtol=1e-7)
+    far = _derivatives("elliprj", 1e-200, 1.0, 1e150, 3.0)
+    assert np.isfinite(far[0]).all()
+
+
 P = np.array([0.0, 2.0, -3.0, 1.0, 4.0, 0.0])
 POINTS = np.linspace(0.0, 1.0, 7)
 VALUES = np.sin(3 * POINTS)

@@ -21,7 +21,7 @@ from tapegrad.forward.scipy import scipy_function
 NODES = 48
 _FALL = 45.0
 _NEWTON = 9  # steps, from the side from which they converge
-_BLOCK = 256  # elements of which the integrands are in memory at a time
+_BLOCK = 128  # elements at a time: larger arrays of integrands take memory from the system each time
 
 
 def bell(j: int, k: int, slope: Callable[[int, int], Any]) -> Any:
@@ -63,7 +63,7 @@ def _end(start: np.ndarray, fall: Callable[..., Any], slope: Callable[..., Any])
     return end
 
 
-def _by_blocks(function: Callable[..., Any], *operands: Any) -> Any:
+def by_blocks(function: Callable[..., Any], *operands: Any) -> Any:
     """Compute a function of columns in double precision, a block of elements at a time, in the operands' dtype."""
     dtype = np.result_type(*operands)
     dtype = dtype if dtype.kind == "f" else np.dtype(np.float64)
@@ -96,7 +96,7 @@ def gamma_derivative(a: Any, x: Any, order: int) -> Any:
         found = np.where((x == 0) | (x == np.inf), 0.0, found[:, None])
         return np.where(valid, found, np.nan)[:, 0]
 
-    return _by_blocks(columns, a, x)
+    return by_blocks(columns, a, x)
 
 
 _NEAR = 16.0  # logistic functions have poles: the interval is divided, so that they are not near its long part
@@ -144,4 +144,4 @@ def beta_derivative(a: Any, b: Any, x: Any, j: int, k: int) -> Any:
         found = np.where((x == 0) | (x == 1), 0.0, found[:, None])
         return np.where(valid, found, np.nan)[:, 0]
 
-    return _by_blocks(columns, a, b, x)
+    return by_blocks(columns, a, b, x)

@@ -65,7 +65,7 @@ def _gamma_slope(a: Any, x: Any, order: int) -> Any:
     return xp.gamma_density(a, x) * bell(order, 0, slope)
 
 
-def _derivatives(
+def with_orders(
     name: str,
     operands: tuple[str, ...],
     attrs: tuple[str, ...],
@@ -75,7 +75,7 @@ def _derivatives(
     others: tuple[Sample, ...],
     oracle: Callable[..., Any],
 ) -> None:
-    """Make the op of the derivatives of a function by its parameters, of the orders that are its attributes."""
+    """Make the op of the derivatives of a function by its operands, of the orders that are its attributes."""
     bind = bind_operands(name, operands)
 
     def call(*values: Any) -> Tensor:
@@ -91,7 +91,7 @@ def _derivatives(
             ErrorSample(lambda: call("x", *[0.5] * (len(operands) - 1), *[1] * len(attrs)), TypeError, name),
         ),
     )  # fmt: skip
-    publish(call, op, f"Compute derivatives by parameters: {', '.join(operands)}; {', '.join(attrs)}.")
+    publish(call, op, f"Compute derivatives by operands: {', '.join(operands)}; {', '.join(attrs)}.")
 
 
 def _by_difference(name: str, number: int, *operands: Any) -> Any:
@@ -104,7 +104,7 @@ def _by_difference(name: str, number: int, *operands: Any) -> Any:
     return np.asarray(total, dtype)
 
 
-_derivatives(
+with_orders(
     "gamma_derivative", ("a", "x"), ("order",), gamma_derivative,
     (
         lambda ct, a, x, order: ct * xp.gamma_derivative(a, x, order + 1),
@@ -187,7 +187,7 @@ def _beta_slope(a: Any, b: Any, x: Any, j: int, k: int) -> Any:
     return beta_density(a, b, x) * bell(j, k, slope)
 
 
-_derivatives(
+with_orders(
     "beta_derivative", ("a", "b", "x"), ("j", "k"), beta_derivative,
     (
         lambda ct, a, b, x, j, k: ct * xp.beta_derivative(a, b, x, j + 1, k),

@@ -167,7 +167,7 @@ PLACES: dict[str, dict[str, str]] = {
         "distances": "distances_of_pairs euclidean_distances",
         "eigen": "eigh",
         "eigenvalues": "eig",
-        "elliptic": "ellipeinc ellipkinc jacobi_amplitude",
+        "elliptic": "carlson ellipeinc ellipkinc elliprc elliprd elliprf elliprg elliprj jacobi_amplitude",
         "entropy": "entr logaddexp2 sinc spherical_bessel_j0 xlog1py xlogy",
         "error_functions": "erfc erfcx erfinv log_ndtr ndtr ndtri",
         "extrema": "amax amin argmax argmin",

@@ -79,8 +79,6 @@ _OF_SCIPY: Final = {
         ncfdtrinc nctdtridf nctdtrinc pdtrik stdtridf""",
     "SciPy has no function for the density, which is its slope": """
         chndtr chndtrix ncfdtr ncfdtri nctdtr nctdtrit smirnov smirnovi""",
-    "its slopes cancel where two arguments are close; ellipk, ellipe, ellipkinc and ellipeinc have slopes": """
-        elliprc elliprd elliprf elliprg elliprj""",
     "it has no derivative by its parameters in closed form": """
         mathieu_a mathieu_b mathieu_cem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem
         obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv
