@@ -154,8 +154,8 @@ def grouped(chosen: Iterable[tuple[Case, str]], quick: int = 1) -> Callable[[Cal
     return decorate
 
 
-# SciPy's function runs out of memory, warns or does not end where parameters are huge.
-OF_FEW_PARAMETERS = ("hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "pbdv_value", "pbdv_slope", "pbvv_value", "pbvv_slope")
+# SciPy's function warns, divides by 0 in vain, ends the process or does not end where parameters are huge.
+OF_FEW_PARAMETERS = ("hyp0f1", "hyp1f1", "hyp2f1")
 
 
 def is_taken(op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:

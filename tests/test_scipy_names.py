@@ -88,6 +88,13 @@ def test_a_hypergeometric_function_of_huge_numbers_ends(x: float) -> None:
     assert leading == pytest.approx(x * x / (0.45 * 1.45), rel=1e-6)
 
 
+@pytest.mark.parametrize("name", ["pbdv", "pbvv"])
+@pytest.mark.parametrize("order", [1e8, -1e300, np.inf])
+def test_a_parabolic_cylinder_function_of_a_huge_order_ends(name: str, order: float) -> None:
+    """SciPy's takes time and memory in proportion to it."""
+    assert all(np.isnan(one.item()) for one in getattr(scipy.special, name)(order, tg.tensor(0.5)))
+
+
 def _arguments(name: str) -> list[np.ndarray]:
     ufunc = getattr(scipy.special, name)
     rng = np.random.default_rng(0)
