@@ -58,6 +58,7 @@ by_argument(
 )  # fmt: skip
 
 # Carlson's integrals, and their derivatives, which are integrals of the same kind (DLMF 19.18) -----------------------
+# Of negative p, where the third one is a principal value, derivatives are nan.
 
 
 def _carlson_by_gauss(x: Any, y: Any, z: Any, p: Any, s: int, i: int, j: int, k: int, n: int) -> Any:
