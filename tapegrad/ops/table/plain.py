@@ -1,7 +1,7 @@
 """Forwards by NumPy alone: what computes the values of a function that is traced, before its kernels are compiled.
 
 A trace computes each operation once or a few times, so that shapes and errors are the ordinary ones. To compile a
-kernel takes a third of a second, as long as the whole program does. The last bits may be other ones than the kernel's.
+kernel takes a tenth of a second, and a program may need dozens. The last bits may be other ones than the kernel's.
 """
 
 from __future__ import annotations
