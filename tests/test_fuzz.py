@@ -214,6 +214,14 @@ def test_a_wrong_slope_that_is_infinite_in_pytorch_is_found(monkeypatch: pytest.
     assert not _is_principled("v2 = m.div(v0, v1)", values, dtype="float32")  # of second order 0, in PyTorch -inf
 
 
+def test_pytorch_is_not_asked_for_what_takes_it_minutes() -> None:
+    from tests.fuzz.trace import COTANGENTS, Culprit, derivatives
+
+    few, many = (Culprit("v1 = m.digamma(v0)", {"v0": np.array([own])}, set()) for own in (-1e3, -1e12))
+    assert derivatives(torch, few, COTANGENTS[0]) is not None
+    assert derivatives(torch, many, COTANGENTS[0]) is None  # it would add up 1e12 terms
+
+
 def _is_right(line: str, values: Sequence[Any], dtype: str = "float64") -> bool:
     from tests.fuzz.principles import is_right
     from tests.fuzz.trace import Culprit

@@ -162,6 +162,14 @@ def _are_close(
     return True
 
 
+def _is_endless(step: Culprit) -> bool:
+    """Whether PyTorch adds up one term for each whole number between an operand and 0: minutes for 40,000 operands."""
+    if re.search(r"digamma|psi\(|polygamma|zeta", step.line) is None:
+        return False
+    reals = [values for values in step.operands.values() if values.dtype.kind == "f"]
+    return any(bool((np.isfinite(values) & (values < -1e5)).any()) for values in reals)
+
+
 def derivatives(
     module: Any, step: Culprit, ends: tuple[float, float], direction: complex = 1.0
 ) -> list[np.ndarray | None] | None:
@@ -170,6 +178,8 @@ def derivatives(
     Cotangents of complex results have a direction.
     Where one side has none, or refuses one that the program takes, the program itself shows it.
     """
+    if module is not tg and _is_endless(step):
+        return None
     space, leaves = prelude.space(module), []
     written = re.match(r"(v\d+)\.", step.line) if " = " not in step.line else None
     for name, values in step.operands.items():
