@@ -32,6 +32,7 @@ NOT_DRAWN = {
     # They are wild, or their operands are targets, probabilities, indices, or rows of a certain length.
     "gamma", "lgamma", "digamma", "polygamma", "zeta", "beta", "betaln", "gammainc", "gammaincc", "betainc", "erfinv",
     "ndtri", "y0", "y1", "k0", "k1", "k0e", "k1e", "i0", "i1", "bessel_j2", "bessel_i2", "bessel_i2e", "entr", "xlogy",
+    "kv", "kve", "kv_slope", "kve_slope",
     "root", "gammaincinv", "gammainccinv", "betaincinv", "erfcinv", "stdtrit", "l1_loss", "huber_loss",
     "affine", "bce_with_logits", "binary_cross_entropy", "cosine_embedding", "floor_at", "gaussian_nll", "hinge",
     "hinge_embedding", "kl_div", "kl_div_of_logs", "poisson_nll", "poisson_nll_of_rates", "soft_margin", "cross",

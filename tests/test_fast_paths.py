@@ -137,7 +137,9 @@ NO_KERNEL = {
     "keip",
     "ker",
     "kerp",
+    "kv_slope",
     "kve",
+    "kve_slope",
     "lpmv",
     "modstruve",
     "pbwa_slope",
@@ -187,6 +189,7 @@ NOT_FUSED = {
     "gammaincc",
     "gammaincinv",
     "gammainccinv",
+    "kv",
 }
 FUSED = {op.name for op in op_table.values() if op.family == "binary" and all(map(callable, op.vjp))} - NOT_FUSED
 

@@ -53,6 +53,8 @@ NO_FORMULA = {
     "it2k0",
     "expn",
     "jacobi_amplitude",
+    "kv_slope",
+    "kve_slope",
     "lpmv",
     "lambertw",
     "modfresnel_f_real",

@@ -177,9 +177,13 @@ i0e = unary(
 # Modified, of the second kind ----------------------------------------------------------------------------------------
 
 kv = binary(
-    "kv", SciPy("kv"), (_ORDER, lambda ct, x, y: -0.5 * ct * (xp.kv(x - 1, y) + xp.kv(x + 1, y))),
+    "kv", SciPy("kv"),
+    (
+        lambda ct, x, y: ct * xp.kv_slope(1.0, x, y),
+        lambda ct, x, y: -0.5 * ct * (xp.kv(x - 1, y) + xp.kv(x + 1, y)),
+    ),
     doc="Modified Bessel function of the second kind, :math:`K_v(x)`, of the order `input`.",
-    derivative=":math:`-(K_{v-1}(x) + K_{v+1}(x))/2` by `other` (DLMF 10.29.1); none by the order.",
+    derivative=":math:`-(K_{v-1}(x) + K_{v+1}(x))/2` by `other` (DLMF 10.29.1); an integral by the order (10.32.9).",
     to_float=True, real_only=True, domain=(0.3, 3.0), names=_ONLY,
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.ops import counts, elliptic, hypergeometric  # noqa: F401  # they add to UFUNCS
+from tapegrad.ops import bessel_orders, counts, elliptic, hypergeometric  # noqa: F401  # they add to UFUNCS
 from tapegrad.ops.airy import airy
 from tapegrad.ops.complex_parts import complex as complex_of
 from tapegrad.ops.incomplete import betaincinv, gammainccinv

@@ -72,21 +72,6 @@ def _results(
     UFUNCS[name] = lambda *values: tuple(part(*values) for part in parts)
 
 
-# Bessel and Struve functions (DLMF 10.29, 11.4) ----------------------------------------------------------------------
-
-ufunc("kve", "v z", {"z": lambda ct, v, z, out: ct * (out - 0.5 * (xp.kve(v - 1.0, z) + xp.kve(v + 1.0, z)))})
-ufunc("struve", "v x", {"x": lambda ct, v, x, out: ct * (xp.struve(v - 1.0, x) - v / x * out)})
-ufunc("modstruve", "v x", {"x": lambda ct, v, x, out: ct * (xp.modstruve(v - 1.0, x) - v / x * out)})
-ufunc(
-    "besselpoly", "a lmb nu",
-    {
-        "a": lambda ct, a, lmb, nu: ct * xp.where(
-            (a == 0.0) & (nu > 0.0) & (nu < 1.0), math.inf,
-            xp.besselpoly(a, lmb + 1.0, nu - 1.0) - xp.besselpoly(a, lmb + 1.0, nu + 1.0),
-        )
-    },
-)  # fmt: skip
-
 # Kelvin functions: their second derivatives are given by the differential equation (DLMF 10.61.3) ---------------------
 
 ufunc("ber", "x", {"x": lambda ct, x: ct * xp.berp(x)})
