@@ -15,6 +15,7 @@ from tapegrad.ops.movement import reshape
 from tapegrad.ops.ordering import sort
 from tapegrad.ops.permutations import movedim
 from tapegrad.ops.reductions import sum
+from tapegrad.ops.rounding import ceil, floor
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
@@ -51,6 +52,8 @@ METHODS: Final[dict[str, Way]] = INTERPOLATIONS | {
     "interpolated_inverted_cdf": _between(0, 1), "hazen": _between(0.5, 0.5), "weibull": _between(0, 0),
     "median_unbiased": _between(1 / 3, 1 / 3), "normal_unbiased": _between(3 / 8, 3 / 8),
 }  # fmt: skip
+# Ours of the usual ways: by NumPy's protocol each takes half a microsecond more.
+_OF_TENSORS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {np.floor: floor, np.ceil: ceil}
 _SAMPLES: Final = (
     Sample(((5,),), {"q": 0.3}),
     Sample(((2, 4),), {"q": np.array([0.25, 0.75]), "dim": 1}),
@@ -69,6 +72,8 @@ def _arguments(call: str, input: Any, q: Any, interpolation: str, ways: Mapping[
         raise RuntimeError(f"{call}() input tensor must be either float or double dtype; it is {x.dtype}")
     if isinstance(q, Tensor) and at.dtype != x.dtype:
         raise RuntimeError(f"{call}() q tensor must be same dtype as the input tensor, {x.dtype}; it is {at.dtype}")
+    if ways is not INTERPOLATIONS:
+        return x, at  # the rest was checked, with NumPy's words
     if interpolation not in ways:
         raise RuntimeError(
             f"{call}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
@@ -125,7 +130,7 @@ def _elements(way: Way, ranks: Tensor, values: Any, end: Any, element: Callable[
     """Return the elements at ranks, whose values are given as an array or a tensor."""
 
     def index_of(function: Callable[[Any], Any]) -> Any:
-        index = function(values)
+        index = (_OF_TENSORS.get(function, function) if values is ranks else function)(values)
         return index if way.a == 1 else np.minimum(np.maximum(index, 0), end)
 
     below = index_of(way.below)
