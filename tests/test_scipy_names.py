@@ -271,6 +271,10 @@ def test_tukeys_distribution_at_its_ends_and_at_lambda_zero() -> None:
     np.testing.assert_allclose(tg.autograd.grad(by_lmbda, lmbda)[0].item(), curvature, rtol=1e-3)
     outside = tg.tensor([-0.6, 0.5, 0.7], requires_grad=True)
     assert tg.autograd.grad(function(outside, 2.0).sum(), outside)[0].tolist() == [0.0, 0.0, 0.0]
+    # Where lambda is below 0 there is no end.
+    heavy = tuple(tg.tensor(own, dtype=tg.float64, requires_grad=True) for own in ([-9.0, 2.1, 4.0], [-0.9, -2.0, -0.5]))
+    assert tg.testing.gradcheck(function, heavy)
+    assert tg.testing.gradgradcheck(function, heavy)
 
 
 def _derivatives(name: str, *operands: float) -> tuple[np.ndarray, np.ndarray]:

@@ -58,7 +58,7 @@ def _by_lmbda(lmbda: Any, log: Any) -> Any:
 
 def _tukey_slope(x: Any, lmbda: Any, out: Any, by_lmbda: bool) -> Any:
     """Return the derivative of the distribution, the inverse of x(p); 0 outside of the support."""
-    is_inside = (out > 0.0) & (out < 1.0) & (abs(x * lmbda) < 1.0)
+    is_inside = (out > 0.0) & (out < 1.0) & (lmbda * abs(x) < 1.0)
     p = xp.where(is_inside, out, 0.5)
     left, right = xp.log(p), xp.log1p(-p)
     slope = 1.0 / (xp.exp((lmbda - 1.0) * left) + xp.exp((lmbda - 1.0) * right))
