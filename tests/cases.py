@@ -152,15 +152,3 @@ def grouped(chosen: Iterable[tuple[Case, str]], quick: int = 1) -> Callable[[Cal
         return pytest.mark.parametrize(("case", "dtype"), mostly_full(values, quick), ids=ids)(run)
 
     return decorate
-
-
-# SciPy's function warns, divides by 0 in vain, ends the process or does not end where parameters are huge.
-OF_FEW_PARAMETERS = ("hyp0f1", "hyp1f1", "hyp2f1")
-
-
-def is_taken(op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """Return where SciPy's function of an op takes extreme operands: in some, only the last one may be infinite."""
-    if op.name not in OF_FEW_PARAMETERS:
-        return np.ones(operands[0].shape, bool)
-    small = [(abs(own) < 1e3) | ~np.isfinite(own) & (place == len(operands)) for place, own in enumerate(operands, 1)]
-    return np.asarray(np.all(small, axis=0))

@@ -86,6 +86,33 @@ def test_a_hypergeometric_function_of_huge_numbers_ends(x: float) -> None:
     assert scipy.special.hyp1f1(0.0, 0.45, tg.tensor(x)).item() == 1.0
     leading = scipy.special.hyp1f1(-2.0, 0.45, tg.tensor(x)).item()
     assert leading == pytest.approx(x * x / (0.45 * 1.45), rel=1e-6)
+    assert scipy.special.hyp0f1(1.0, tg.tensor(x)).item() == np.inf  # SciPy's divides by 0 where the order is 1
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.7, 0.45), (-2.0, 0.45), (-2.5, 3.0), (40.0, -30.5)])
+@pytest.mark.parametrize("x", [-3e8, -1e10, -1e12])
+def test_a_hypergeometric_function_far_to_the_left(a: float, b: float, x: float) -> None:
+    mpmath = pytest.importorskip("mpmath")
+    found = scipy.special.hyp1f1(a, b, tg.tensor(x)).item()
+    assert found == pytest.approx(float(mpmath.hyp1f1(a, b, x)), rel=1e-9)
+
+
+def test_a_hypergeometric_function_to_the_left_ends() -> None:
+    """SciPy's does not, of some operands that are huge or nearly equal."""
+    x = tg.tensor([-9e17, -1e300, -np.inf])
+    assert scipy.special.hyp1f1(-0.5, -0.5, x).tolist() == [0.0, 0.0, 0.0]
+    assert scipy.special.hyp1f1(1.5, 0.5, x)[2].item() == 0.0
+    assert scipy.special.hyp1f1(-3.0, 0.5, x)[1:].tolist() == [np.inf, np.inf]
+    assert np.isnan(scipy.special.hyp1f1(3636.0, 7.0, x)).all()
+
+
+@pytest.mark.parametrize("a", [-1e10, 1e19, -1e300, np.inf])
+def test_parameters_that_end_scipys_process_give_nan(a: float) -> None:
+    x, b = tg.tensor([-0.5, 2.0, -1e300, np.nan], dtype=tg.float64), 2 * a
+    assert np.isnan(scipy.special.hyp1f1(a, b, x)).all()
+    if abs(a) > 2**53:
+        assert np.isnan(scipy.special.hyp2f1(a, 0.5, a, x)).all()
+        assert np.isnan(scipy.special.hyp2f1(0.5, a, b, x)).all()
 
 
 @pytest.mark.parametrize("name", ["pbdv", "pbvv"])
@@ -272,7 +299,8 @@ def test_tukeys_distribution_at_its_ends_and_at_lambda_zero() -> None:
     outside = tg.tensor([-0.6, 0.5, 0.7], requires_grad=True)
     assert tg.autograd.grad(function(outside, 2.0).sum(), outside)[0].tolist() == [0.0, 0.0, 0.0]
     # Where lambda is below 0 there is no end.
-    heavy = tuple(tg.tensor(own, dtype=tg.float64, requires_grad=True) for own in ([-9.0, 2.1, 4.0], [-0.9, -2.0, -0.5]))
+    points = [-9.0, 2.1, 4.0], [-0.9, -2.0, -0.5]
+    heavy = tuple(tg.tensor(own, dtype=tg.float64, requires_grad=True) for own in points)
     assert tg.testing.gradcheck(function, heavy)
     assert tg.testing.gradgradcheck(function, heavy)
 

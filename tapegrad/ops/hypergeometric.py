@@ -17,14 +17,37 @@ from tapegrad.ops.table.op import xp
 
 # Hypergeometric functions (DLMF 15.5.1, 13.3.15, 13.3.22, 16.3.1) ----------------------------------------------------
 
-ufunc("hyp0f1", "v z", {"z": lambda ct, v, z: ct * xp.hyp0f1(v + 1.0, z) / v})
+
+def _hyp0f1(v: Any, z: Any) -> Any:
+    """Return SciPy's, but for v = 1, where it divides by 0 if I_0(2 sqrt(z)) is too large for a number."""
+    is_inf = np.equal(v, 1) & np.greater(z, 1.3e5)
+    return np.where(is_inf, np.inf, scipy_function("hyp0f1")(v, np.where(is_inf, 0, z))).astype(np.result_type(v, z))[
+        ()
+    ]
+
+
+ufunc("hyp0f1", "v z", {"z": lambda ct, v, z: ct * xp.hyp0f1(v + 1.0, z) / v}, forward=_hyp0f1)
+
+
+def _of_first_two(name: str, most: Any, a: Any, b: Any, *rest: Any) -> Any:
+    """Return SciPy's function where its first two operands are below a bound, and nan elsewhere."""
+    is_near = np.less(abs(a), most) & np.less(abs(b), most)
+    found = scipy_function(name)(np.where(is_near, a, 1), np.where(is_near, b, 1), *rest)
+    return np.where(is_near, found, np.nan).astype(np.result_type(a, b, *rest))[()]
 
 
 def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
-    """Return SciPy's, which takes time in proportion to x: far away it is inf, or the first term of a polynomial."""
-    far = np.where(np.greater(x, 1e8), np.divide(x, 1e8), np.ones((), np.result_type(x)))
-    with np.errstate(over="ignore"):
-        return scipy_function("hyp1f1")(a, b, np.minimum(x, 1e8)) * far ** np.maximum(np.negative(a), 0)
+    """Return SciPy's function, or the first two terms of its expansion far away (DLMF 13.7.2).
+
+    SciPy's takes time in proportion to operands, and may crash where a and b are huge.
+    """
+    near = np.clip(x, -1e8, 1e8)
+    found = _of_first_two("hyp1f1", np.where(near == x, 1e6, 1e3), a, b, near)
+    power, second = np.negative(a), a * (1.0 + a - b)
+    with np.errstate(all="ignore"):
+        far = (x / near) ** np.where(np.less(x, 0), power, np.maximum(power, 0)) * (1.0 - second / x)
+        is_exact = (near == x) | (found == 0)
+        return np.where(is_exact, found, found * (far / (1.0 - second / near))).astype(found.dtype)[()]
 
 
 ufunc(
@@ -35,6 +58,7 @@ ufunc(
 ufunc(
     "hyp2f1", "a b c x",
     {"x": lambda ct, a, b, c, x: ct * a * b / c * xp.hyp2f1(a + 1.0, b + 1.0, c + 1.0, x)},
+    forward=lambda a, b, c, x: _of_first_two("hyp2f1", 2**53, a, b, c, x),  # SciPy's may crash, as a + 1 is a
 )  # fmt: skip
 ufunc("hyperu", "a b x", {"x": lambda ct, a, b, x: -ct * a * xp.hyperu(a + 1.0, b + 1.0, x)})
 
