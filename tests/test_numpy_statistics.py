@@ -100,6 +100,47 @@ def test_positions(function: Callable[[Any], Any]) -> None:
     np.testing.assert_array_equal(np.asarray(function(tg.tensor(X))), function(X))
 
 
+INF = np.inf
+
+
+@pytest.mark.parametrize(
+    "line", [[INF, 1, INF], [INF, INF], [-INF], [-INF, 0, 1, INF], [-INF, -INF, 1, 2], [-INF, INF]]
+)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_medians_of_infinite_elements(line: list[float]) -> None:
+    for function in (np.median, np.nanmedian):
+        np.testing.assert_array_equal(function(tg.tensor(line)), function(line))
+
+
+def test_quantiles_between_infinite_elements_are_pytorchs() -> None:
+    found = tg.quantile(tg.tensor([-INF, 1.0, 2.0]), tg.tensor([0.3, 0.6, 1.0]))
+    assert found.tolist() == [-INF, pytest.approx(1.2), 2.0]
+
+
+@pytest.mark.parametrize("function", [np.nanquantile, np.nanpercentile])
+@pytest.mark.parametrize("method", ["linear", "inverted_cdf"])
+@pytest.mark.filterwarnings("ignore:All-NaN", "ignore:Mean of empty")
+def test_quantiles_of_nothing(function: Any, method: str) -> None:
+    for array in (np.zeros((0, 3)), np.zeros((3, 0))):
+        for axis in (0, 1, None):
+            found = function(tg.tensor(array), 0.2, axis=axis, method=method)
+            np.testing.assert_array_equal(found, function(array, 0.2, axis=axis, method=method))
+
+
+def test_quantiles_at_places_of_another_precision() -> None:
+    x = X.astype(np.float32)
+    found = np.quantile(tg.tensor(x), tg.tensor([0.25, 0.8], dtype=tg.float64), axis=1)
+    np.testing.assert_allclose(found, np.quantile(x, [0.25, 0.8], axis=1), rtol=1e-5)
+    line, weights = np.arange(10, dtype=np.float32), np.ones(10)  # 0.3 is the part of 3 in double precision
+    found = np.quantile(tg.tensor(line), np.float64(0.3), method="inverted_cdf", weights=weights)
+    assert found == np.quantile(line, np.float64(0.3), method="inverted_cdf", weights=weights)
+
+
+def test_extrema_of_each_element() -> None:
+    np.testing.assert_array_equal(np.nanmax(tg.tensor(HOLES), axis=()), HOLES)
+    np.testing.assert_array_equal(np.nanmin(tg.tensor(HOLES), axis=()), HOLES)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("array", [X, HOLES, X[:, :1], np.repeat(V, 3), V[:4]])
 def test_methods_of_quantiles(method: str, array: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.dtypes import real_dtype
 from tapegrad.ops.indexing import getitem
-from tapegrad.ops.numpy_ufuncs import ndim_of, refuse, values
+from tapegrad.ops.numpy_ufuncs import along, ndim_of, refuse, values
 from tapegrad.ops.strided import unfold
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table.gateway import as_operand
@@ -86,7 +86,7 @@ def _nan_extremum(name: str, function: Callable[..., Any], least: float) -> Call
     def call(a: Tensor, axis: Any = None, out: Any = None, keepdims: Any = False) -> Tensor:
         refuse(name, out=out)
         missing = np.isnan(a._data)
-        found = function(ops.where(missing, least, a) if missing.any() else a, axis, keepdims is True)
+        found = along(function, ops.where(missing, least, a) if missing.any() else a, axis, keepdim=keepdims is True)
         lacking = missing.all(axis, keepdims=keepdims is True)
         result: Tensor = ops.where(lacking, float("nan"), found) if lacking.any() else found
         return result

@@ -23,7 +23,7 @@ from tapegrad.ops.numpy_ufuncs import array_of, no_list, refuse
 from tapegrad.ops.ordering import sort
 from tapegrad.ops.permutations import movedim, permute
 from tapegrad.ops.positions import searchsorted
-from tapegrad.ops.quantiles import METHODS, quantile_by
+from tapegrad.ops.quantiles import MEDIAN, METHODS, quantile_by
 from tapegrad.ops.reductions import mean, sum
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.structural import all_dims, reduced_dims
@@ -39,21 +39,22 @@ def _floating(name: str, a: Any) -> Tensor:
 
 
 def _quantiles(
-    name: str, x: Tensor, q: Any, axis: Any, keepdims: bool, method: str, weights: Any = None,
-    is_median: bool = False,
+    name: str, x: Tensor, q: Any, axis: Any, keepdims: bool, method: str, weights: Any = None
 ) -> Tensor:  # fmt: skip
     """Return quantiles over any dimensions, of quantiles in any shape."""
-    dims, at = reduced_dims(name, x.ndim, axis), q if isinstance(q, Tensor) else np.asarray(q, x.dtype)
+    dims, at = reduced_dims(name, x.ndim, axis), cast(q, x.dtype) if isinstance(q, Tensor) else np.asarray(q)
     rest = tuple(place for place in range(x.ndim) if place not in dims)
     count = math.prod([x.shape[place] for place in dims])
     lines = reshape(permute(x, (*rest, *dims)), (*[x.shape[place] for place in rest], count))
-    shape = tuple(at.shape)
-    if not x.numel() and (count or is_median):  # nothing, or the mean of none, which is nan
+    shape, ignores_nan = tuple(at.shape), name.startswith("nan")
+    if not x.numel() and (count or ignores_nan or method == "median"):  # nothing, or the mean of none, which is nan
         found = broadcast_to(mean(lines, -1), (*shape, *lines.shape[:-1]))
     else:
-        at, ignores_nan = at if len(shape) == 1 else at.reshape((-1,)), name.startswith("nan")
+        at = at if len(shape) == 1 else at.reshape((-1,))
         if weights is None:
-            found = quantile_by(name, lines, at, -1, False, method, ignores_nan, METHODS)
+            found = quantile_by(
+                name, lines, at, -1, False, method, ignores_nan, MEDIAN if method == "median" else METHODS
+            )
         else:
             weights = np.broadcast_to(weights, x.shape).transpose(*rest, *dims).reshape(lines.shape)
             found = _of_weighted(lines, at, weights, ignores_nan)
@@ -119,7 +120,7 @@ def _weights(x: Tensor, axis: Any, given: Any) -> np.ndarray:
 def _median_of(name: str) -> Callable[..., Tensor]:
     def call(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Tensor:
         refuse(name, out=out)
-        return _quantiles(name, _floating(name, a), 0.5, axis, keepdims is True, "midpoint", is_median=True)
+        return _quantiles(name, _floating(name, a), 0.5, axis, keepdims is True, "median")
 
     return call
 
