@@ -98,6 +98,28 @@ def test_dtypes(ufunc: np.ufunc, method: str, array: np.ndarray) -> None:
     assert np.subtract.reduce(tg.tensor(X), dtype="f4").dtype == np.float32
 
 
+@pytest.mark.parametrize("ufunc", [np.maximum, np.fmin, np.hypot])
+@pytest.mark.parametrize("number", [2, 2.5])
+@pytest.mark.parametrize("dtype", ["int64", "int8", "float32"])
+def test_dtypes_beside_numbers(ufunc: np.ufunc, number: float, dtype: str) -> None:
+    array = np.array([1, 3], dtype)
+    if dtype == "int8" and (ufunc is np.hypot or number == 2.5):
+        pytest.skip("there is no half precision")
+    for function in (lambda x: ufunc(x, number), lambda x: ufunc(number, x)):
+        found, expected = function(tg.tensor(array)), function(array)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply])
+def test_nothing_is_chosen(ufunc: np.ufunc) -> None:
+    x = tg.tensor(X)
+    ufunc.at(x, [], 2.0)
+    ufunc.at(x, ([], []), 2.0)
+    np.testing.assert_array_equal(x, X)
+    assert ufunc.reduceat(x, [], axis=1).shape == (3, 0)
+
+
 @pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply, np.divide, np.maximum])
 @pytest.mark.parametrize("value", [1.5, -1.5, np.array([[2.5], [1.25]]), 3])
 @pytest.mark.parametrize("dtype", ["int64", "float32"])

@@ -61,6 +61,8 @@ def reduceat(call: str, reduction: Callable[..., Tensor], x: Any, indices: Any, 
             sums, dim, np.repeat(np.arange(len(begins)), lengths), index_select(operand, dim, rows)
         )
         return added
+    if not len(begins):
+        return index_select(operand, dim, begins)
     pairs = zip(begins.tolist(), lengths.tolist(), strict=True)
     joined: Tensor = stack([reduction(narrow(operand, dim, begin, length), dim) for begin, length in pairs], dim)
     return joined

@@ -21,6 +21,7 @@ _known: dict[str, Callable[..., Any]] = {}
 # By ufunc: our function, if it takes the arguments of a plain call as they are; the classes of these, and their dtypes
 # where the function does not promote.
 _usual: dict[np.ufunc, Callable[..., Any]] = {}
+_OF_INTEGERS: Final = frozenset({"maximum", "minimum", "fmax", "fmin"})  # of integers, integers
 _ARRAYS: Final = frozenset({Tensor, np.ndarray})
 _OPERANDS: Final = frozenset({*_ARRAYS, float, int, np.float64, np.float32, np.int64})
 
@@ -138,7 +139,7 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
         if ufunc.signature is not None:
             operands = in_common_dtype(operands)
         if _refuses_numbers(function):
-            operands = without_numbers(operands)
+            operands = without_numbers(operands, name in _OF_INTEGERS)
         if method == "outer":
             x, y = (as_operand(value, shown, "x", place) for place, value in enumerate(operands, 1))
             operands = [ops.reshape(x, x.shape + (1,) * y.ndim), y]
@@ -163,10 +164,10 @@ def _refuses_numbers(function: Callable[..., Any]) -> bool:
     return getattr(getattr(getattr(function, "op", None), "check_dtypes", None), "refuses_numbers", False)
 
 
-def without_numbers(operands: list[Any]) -> list[Any]:
+def without_numbers(operands: list[Any], keeps_integers: bool = False) -> list[Any]:
     """Return operands with floating arrays in place of Python numbers, which NumPy's functions take everywhere."""
     layouts = [as_operand(value, "ufunc", "x", place)._layout for place, value in enumerate(operands, 1)]
-    dtype = promote([*layouts, FLOAT])
+    dtype = promote(layouts if keeps_integers else [*layouts, FLOAT])
     return [np.asarray(value, dtype) if layout.weak else value for value, layout in zip(operands, layouts, strict=True)]
 
 
