@@ -189,9 +189,23 @@ def test_files() -> None:
         np.savez(io.BytesIO(), x=tg.tensor(X, requires_grad=True))
 
 
+def test_nothing_is_put_or_taken() -> None:
+    x = tg.tensor(X)
+    np.put(x, [], 1.0)
+    np.put(x, [0, 1], [])
+    np.put(tg.zeros(0), [], 1.0)
+    np.testing.assert_array_equal(x, X)
+    assert np.take(x, []).shape == (0,)
+    number = tg.tensor(3.0)
+    np.put(number, [0], 1.0)
+    assert number == 1
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
+        (lambda x: np.put(x, [0, -40], 1.0), IndexError, "index -40 is out of bounds for axis 0 with size"),
+        (lambda x: np.put_along_axis(x, np.array([70]), 1.0, None), IndexError, "index 70 is out of bounds for axis 0"),
         (lambda x: np.choose([0], [x[0, :1]], np.zeros(1)), TypeError, "np.choose .* with out="),
         (lambda x: np.trim_zeros(x), TypeError, "np.trim_zeros does not work on tensors of several dimensions"),
         (lambda x: np.put(x, [0], 1.0, mode="new"), ValueError, "clipmode must be one of"),

@@ -16,7 +16,7 @@ from tapegrad.ops.indexing import index_scatter_add
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.index_values import are_within, from_front, in_mode
+from tapegrad.ops.table.index_values import are_within, from_front, in_mode, index_array
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim
@@ -48,7 +48,7 @@ def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> Tensor:
 def _take_of_numpy(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
     if out is not None:
         raise TypeError("np.take does not work on tensors with out without its name; write out=")
-    chosen = indices if isinstance(indices, Tensor) else np.asarray(indices)
+    chosen = indices if isinstance(indices, Tensor) else index_array(indices)
     x = as_operand(a, "take", "a", 1)
     if axis is None:
         return take(x, in_mode(chosen, x.numel(), mode))

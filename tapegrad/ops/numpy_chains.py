@@ -19,6 +19,7 @@ from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import permute
 from tapegrad.ops.splitting import unbind
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.index_values import index_array
 from tapegrad.ops.table.structural import reduced_dims
 from tapegrad.tensor import Tensor
 
@@ -83,18 +84,13 @@ def accumulate_by(x: Any, ufunc: np.ufunc, function: Callable[..., Any], axis: i
     return stack(chain, axis) if chain else operand.clone()
 
 
-def _index(given: Any) -> Any:
-    """Return an index of integers also for an empty list, of which an array is floating."""
-    return given if isinstance(given, np.ndarray) or np.size(given) else np.zeros(np.shape(given), np.int64)
-
-
 def write_at(x: Tensor, ufunc: np.ufunc, function: Callable[..., Any], indices: Any, *values: Any) -> None:
     """Write what a function makes of elements at indices; of one that is chosen again, of its new value."""
     key = indices if isinstance(indices, tuple) else (indices,)
     operands = [as_operand(value, ufunc.__name__, "b", 3) for value in values]
     is_sum = ufunc in (np.add, np.subtract) and np.can_cast(operands[0].dtype, x.dtype, "same_kind")
     if is_sum and not any(own is None or isinstance(own, (slice, type(...))) for own in key):
-        places = tuple(own if isinstance(own, Tensor) else tensor(_index(own)) for own in key)
+        places = tuple(own if isinstance(own, Tensor) else tensor(index_array(own)) for own in key)
         added = cast(operands[0], x.dtype)
         x.index_put_(places, neg(added) if ufunc is np.subtract else added, accumulate=True)
         return

@@ -85,6 +85,7 @@ def _fix(x: Tensor, out: Any = None) -> Tensor:
 def _nan_extremum(name: str, function: Callable[..., Any], least: float) -> Callable[..., Tensor]:
     def call(a: Tensor, axis: Any = None, out: Any = None, keepdims: Any = False) -> Tensor:
         refuse(name, out=out)
+        a = as_operand(a, name, "a", 1)
         missing = np.isnan(a._data)
         found = along(function, ops.where(missing, least, a) if missing.any() else a, axis, keepdim=keepdims is True)
         lacking = missing.all(axis, keepdims=keepdims is True)

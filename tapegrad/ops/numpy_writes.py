@@ -15,7 +15,7 @@ from tapegrad.ops.movement import reshape
 from tapegrad.ops.numpy_ufuncs import array_of, no_list, plain, refuse_gradients
 from tapegrad.ops.setitem import setitem
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.index_values import in_mode
+from tapegrad.ops.table.index_values import in_mode, index_array
 from tapegrad.tape import versions
 from tapegrad.tensor import Tensor
 
@@ -56,9 +56,18 @@ def _copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True
 
 @_on_tensors(np.put)
 def _put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
-    places = in_mode(array_of(ind).ravel(), a.numel(), mode)
-    at = np.unravel_index(np.where(places < 0, places + a.numel(), places), a.shape)
-    setitem(a, at, _repeated("put", v, len(places)))
+    places, new = in_mode(index_array(plain(ind)).ravel(), a.numel(), mode), no_list(v)
+    if np.size(new):
+        a = a if a.ndim else reshape(a, (1,))
+        setitem(a, _unraveled(places, a), _repeated("put", new, len(places)))
+
+
+def _unraveled(places: np.ndarray, a: Tensor) -> Any:
+    """Return indices of each dimension for those of all elements."""
+    size = a.numel()
+    for wrong in places[(places < -size) | (places >= size)]:
+        raise IndexError(f"index {wrong} is out of bounds for axis 0 with size {size}")
+    return np.unravel_index(np.where(places < 0, places + size, places), a.shape)
 
 
 @_on_tensors(np.putmask)
@@ -78,7 +87,7 @@ def _place(arr: Tensor, mask: Any, vals: Any) -> None:
 def _put_along_axis(arr: Tensor, indices: Any, values: Any, axis: int | None) -> None:
     places = array_of(indices)
     if axis is None:
-        at: Any = np.unravel_index(np.where(places < 0, places + arr.numel(), places), arr.shape)
+        at: Any = _unraveled(places, arr)
     else:
         at = list(np.ogrid[tuple(slice(n) for n in places.shape)])
         at = [own if arr.shape[k] == places.shape[k] else np.arange(arr.shape[k]).reshape(

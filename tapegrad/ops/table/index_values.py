@@ -106,6 +106,11 @@ def from_front(indices: Tensor, length: int) -> Tensor:
     return wrapped
 
 
+def index_array(given: Any) -> np.ndarray:
+    """Return an index as an array; of an empty list it is one of integers."""
+    return np.asarray(given) if isinstance(given, np.ndarray) or np.size(given) else np.zeros(np.shape(given), np.int64)
+
+
 def in_mode(indices: Any, length: int, mode: str) -> Any:
     """Return indices along a dimension as NumPy's `mode` reads them: "raise" as they are, "wrap" and "clip" within."""
     if mode not in ("raise", "wrap", "clip"):
