@@ -62,3 +62,13 @@ def test_powers_of_zero(dtype, exponent, slope, curvature):
     assert tg.autograd.grad((z**exponent).real.sum(), z)[0].tolist() == [slope, slope]
     (gradient,) = tg.autograd.grad((z**exponent).real.sum(), z, create_graph=True)
     assert tg.autograd.grad(gradient.real.sum(), z)[0].tolist() == [curvature, curvature]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_logarithms_near_one_have_all_digits(dtype):
+    """Of NumPy's `log1p` the real part of the first one is 0."""
+    z = tg.tensor(np.array([1e-20 + 1e-20j, -1e-9 + 1e-5j], dtype))
+    assert tg.log1p(z).numpy().real == pytest.approx([1e-20, -9.5e-10], rel=1e-5 if dtype == "complex64" else 1e-12)
+    low = tg.tensor(np.array([-40.0 + 0.5j, 0.0], dtype))
+    sums = [tg.logaddexp(low[0], low[1]), tg.logcumsumexp(low, 0)[1]]
+    assert [own.item().real for own in sums] == pytest.approx([np.exp(-40) * np.cos(0.5)] * 2, rel=1e-5)

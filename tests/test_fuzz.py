@@ -261,3 +261,36 @@ def test_a_wrong_gradient_where_pytorch_underflows_is_found(monkeypatch: pytest.
     mismatch = check(torch, lines)
     assert mismatch is not None
     assert mismatch.kind == "gradient"
+
+
+def test_a_wrong_slope_where_much_cancels_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Second derivatives of a small distance add up to 0, but for rounding of 1e6; beside it PyTorch has nan."""
+    from tests.fuzz.programs import check
+
+    distance, line, values = (
+        tg.nn.functional.pairwise_distance,
+        "v1 = F.pairwise_distance(v0, v0 * 0.5 + 1)",
+        [[[2.0] * 3] * 2],
+    )
+    assert _is_right(line, values, "float32")
+    lines = [
+        "v0 = m.full_like(m.zeros((2, 3)), 2, dtype=m.float32, requires_grad=True)",
+        "v1 = m.pow(0.0, v0)",
+        "v2 = F.pairwise_distance(v0, v0 * 0.5 + 1)",
+    ]
+    assert check(torch, lines) is None
+    monkeypatch.setattr(
+        tg.nn.functional, "pairwise_distance", lambda x, y: distance(x, y) + ((x - x.detach()) ** 2).sum(-1)
+    )
+    assert not _is_right(line, values, "float32")
+
+
+def test_a_wrong_gradient_of_coefficients_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding decides whether the coefficient of collinear rows is cut off at 1; of no others."""
+    from tests.fuzz.programs import check
+
+    corrcoef = tg.corrcoef
+    monkeypatch.setattr(tg, "corrcoef", lambda x: corrcoef(x) + 0.1 * (x - x.detach()).sum())
+    rows = "v0 = m.tensor([[1.0, 2.0, 4.0], [2.0, 1.0, 3.0], {}], requires_grad=True)"
+    assert check(torch, [rows.format([2.0, 4.0, 8.0]), "v1 = m.corrcoef(v0)"]) is None
+    assert check(torch, [rows.format([2.0, 5.0, 1.0]), "v1 = m.corrcoef(v0)"]) is not None

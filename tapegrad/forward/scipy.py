@@ -56,3 +56,8 @@ def scipy_function(name: str) -> Callable[..., Any]:
 def scipy_result(name: str, number: int) -> Callable[..., Any]:
     """Return what computes one of the results of a function of `scipy.special`."""
     return lambda *operands: scipy_function(name)(*operands)[number]
+
+
+def log1p_complex(z: Any) -> Any:
+    """Return the logarithm of 1 + z for complex z; NumPy's has no digits of the real part where that is near 0."""
+    return scipy_function("log1p")(z)

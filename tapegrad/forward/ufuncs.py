@@ -57,6 +57,8 @@ class Function:
         other than 0 less than the least normal one).
     formula : callable, optional
         What it computes on numbers, with functions of ``xp``; of one operand, of two or of three.
+    of_complex : callable, optional
+        What computes it of complex numbers; default `other`.
     """
 
     def __init__(
@@ -66,9 +68,11 @@ class Function:
         dtypes: Sequence[str] = tuple(_NUMBERS),
         errors: str = "",
         formula: Callable[..., Any] | None = None,
+        of_complex: Callable[..., Any] | None = None,
     ) -> None:
         self.name = self.__name__ = name
         self.other = other
+        self.of_complex = of_complex or other
         self.dtypes = dtypes
         self.errors = errors
         self.formula = formula
@@ -81,7 +85,8 @@ class Function:
         if chosen is None:
             name = dtype.name
             ours = name in self.dtypes or (name in _NUMBERS and not has_wide_loop(self.other, dtype))
-            chosen = self._chosen[dtype] = self.ufunc(name) if ours else self.other
+            others = self.of_complex if dtype.kind == "c" else self.other
+            chosen = self._chosen[dtype] = self.ufunc(name) if ours else others
         return chosen
 
     def ufunc(self, dtype: str) -> Callable[..., Any]:

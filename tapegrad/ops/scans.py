@@ -9,6 +9,7 @@ import numpy as np
 
 import tapegrad.kernels.scans  # noqa: F401  # it fills the table of lines
 from tapegrad.dtypes import DTypeLike
+from tapegrad.forward.scipy import log1p_complex
 from tapegrad.kernels.along import has_kernel, step_along
 from tapegrad.ops.along import SAMPLES, Dims, along, same_shape
 from tapegrad.ops.casts import cast
@@ -165,7 +166,7 @@ def _logcumsumexp_by_numpy(x: Any, dim: Dims) -> Any:
     lines = np.moveaxis(out, dim[0], 0)
     for k in range(1, len(lines)):  # a step for all lines at once
         less, more = np.where(lines[k].real < lines[k - 1].real, lines[k - 1 : k + 1][::-1], lines[k - 1 : k + 1])
-        lines[k] = np.where(np.isinf(more.real), more, more + np.log1p(np.exp(less - more)))
+        lines[k] = np.where(np.isinf(more.real), more, more + log1p_complex(np.exp(less - more)))
     return out
 
 

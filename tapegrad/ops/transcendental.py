@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.forward.scipy import SciPy
+from tapegrad.forward.scipy import SciPy, log1p_complex
 from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.extremes import clamp
 from tapegrad.ops.table import docs
@@ -64,7 +64,8 @@ log10 = unary(
 )  # fmt: skip
 
 log1p = unary(
-    "log1p", Function("log1p", np.log1p, (), "divide invalid"), lambda ct, x: ct / xp.conj(x + 1),
+    "log1p", Function("log1p", np.log1p, (), "divide invalid", of_complex=log1p_complex),
+    lambda ct, x: ct / xp.conj(x + 1),
     doc="Natural logarithm of 1 + x, precise near 0.", derivative=":math:`1/(1 + x)`.", domain=(-0.9, 3.0),
     special={0.0: 1.0, -1.0: np.inf},
     names=_TOO,
@@ -257,7 +258,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
     # The imaginary part is not wrapped: it goes on from that of the larger operand.
     is_less = np.real(x) < np.real(y)
     low, high = np.where(is_less, x, y), np.where(is_less, y, x)
-    total = high + np.log1p(np.exp(low - high))
+    total = high + log1p_complex(np.exp(low - high))
     both_infinite = (np.real(low) == np.real(high)) & ~np.isfinite(np.real(low))
     return np.where(both_infinite, np.where(np.real(low) < 0, low, np.log(np.exp(low) + np.exp(high))), total)
 

@@ -363,6 +363,8 @@ def known_gradient(torch: Any, lines: list[str], mismatch: Mismatch) -> bool:
         return True
     if any(map(is_on_cut, steps(torch, lines))) and known_zeros(turning(torch, lines)):
         return True
+    if any(map(_is_collinear, steps(torch, lines))):
+        return True
     found = culprits(torch, lines)
     if not found:
         return mismatch.is_infinite
@@ -375,10 +377,18 @@ def known_gradient(torch: Any, lines: list[str], mismatch: Mismatch) -> bool:
     return True
 
 
+def _is_collinear(step: Culprit) -> bool:
+    """Whether rows of `corrcoef` are collinear: rounding decides whether their coefficient is cut off at 1."""
+    if "corrcoef" not in step.line:
+        return False
+    sizes = abs(np.atleast_2d(value(step)))
+    return bool((sizes[~np.eye(len(sizes), dtype=bool)] > 1 - 1e-5).any())
+
+
 def _is_principled(torch: Any, culprit: Culprit, mismatch: Mismatch) -> bool:
     if culprit.of_infinite and mismatch.is_infinite and any(map(np.iscomplexobj, culprit.operands.values())):
         return True
-    return is_principled(torch, culprit) if mismatch.is_infinite else is_right(torch, culprit)
+    return (mismatch.is_infinite and is_principled(torch, culprit)) or is_right(torch, culprit)
 
 
 def _listed(culprit: Culprit) -> Slope | None:

@@ -79,8 +79,11 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"pow|\*\* ": lambda ours, theirs: (ours == 1) & np.isnan(theirs),
     # -inf without dimensions to the power 0.5 is inf, as in C; PyTorch takes the square root, which is nan.
     r"pow_*\(.*\b0\.5\)$|\*\* 0\.5$": lambda ours, theirs: np.isposinf(ours.real) & np.isnan(theirs),
-    # The imaginary part of a logarithm is within pi; PyTorch's, where one operand is much larger, is that operand's.
-    r"\blogaddexp\(": _turned_around,
+    # The imaginary part of a logarithm is within pi; PyTorch's, where one operand is much larger, is that operand's, or
+    # nan if its exponential overflows.
+    r"\blogaddexp\(": lambda ours, theirs: (
+        _turned_around(ours, theirs) | np.isnan(theirs) & np.isfinite(ours) & (ours.dtype.kind == "c")
+    ),
     # The argument of a complex zero is that of its signs, which PyTorch's negation loses.
     r"\blog(2|10)?_?\(": lambda ours, theirs: np.isneginf(ours.real) & np.isneginf(theirs.real),
 }
