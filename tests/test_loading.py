@@ -86,6 +86,14 @@ def test_an_import_of_tapegrad_imports_few_files() -> None:
     assert "numba" not in run("import sys, tapegrad; print(*sys.modules)").split()
 
 
+def test_no_garbage_is_collected_while_tapegrad_is_imported() -> None:
+    program = (
+        "import gc, numpy; before = gc.get_stats(); import tapegrad; print(gc.get_stats() == before, gc.isenabled())"
+    )
+    assert run(program) == "True True\n"
+    assert run("import gc; gc.disable(); import tapegrad; print(gc.isenabled())") == "False\n"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_each_file_is_imported_first() -> None:
     assert run(EACH, *FILES) == ""

@@ -1,6 +1,6 @@
-"""No garbage collections while a program or a function is made: they look at all that is new again and again.
+"""No garbage collections while a program or a function is made, or tapegrad imported: they look at all that is new.
 
-They would take a third of the time.
+They would take a third of the time of a program, and a tenth of that of the import.
 """
 
 from __future__ import annotations
