@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -65,13 +66,18 @@ def records_of(job: str, request: dict[str, Any], variables: dict[str, str]) -> 
 
 
 def records_in_time(job: str, request: dict[str, Any], variables: dict[str, str], limit: float) -> Iterator[Any]:
-    """Yield the records of a job; end its process, and them, when one takes longer than so many seconds."""
+    """Yield the records of a job; end its process, and them, when one takes longer than so many seconds.
+
+    Behind the last one the process may write to its cache, as long.
+    """
     with _worker(job, request, variables, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         try:
             while select.select([process.stdout], [], [], limit)[0]:
                 line = process.stdout.readline()
                 if not line:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(limit)
                     break
                 yield json.loads(line)
         finally:

@@ -452,3 +452,15 @@ def test_wrong_results_give_a_status(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "WRONG, hence not timed: mygrad: the value is wrong" in done.stdout
+
+
+def test_a_process_may_write_to_its_cache_behind_its_last_record(monkeypatch, tmp_path):
+    written = tmp_path / "written"
+    program = "import os, time; print(1, flush=True); os.close(1); time.sleep(0.3)"
+    program += f"; open({str(written)!r}, 'w').close()"
+    command = [sys.executable, "-c", program]
+    monkeypatch.setattr(
+        processes, "_worker", lambda *_, **__: subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    )
+    assert list(processes.records_in_time("job", {}, {}, 20.0)) == [1]
+    assert written.exists()
