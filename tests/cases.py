@@ -17,6 +17,9 @@ from tapegrad.testing.operands import operands_of
 from tests.checks import Problem
 from tests.tiers import mostly_full
 
+#: Ops of distributions of counts, which have neither a kernel nor a formula.
+OF_COUNTS = ("bdtr", "bdtrc", "bdtri", "nbdtr", "nbdtrc", "nbdtri")
+
 
 def _index_scatter_add(x: np.ndarray, *index_arrays: np.ndarray, key: Any, shape: tuple[int, ...]) -> np.ndarray:
     out = np.zeros(shape, x.dtype)

@@ -9,26 +9,25 @@ digits. Its exponent is largest at :math:`\sinh t_0 = v/z`; with :math:`w^2 = v^
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+
+from tapegrad.forward.incomplete import by_blocks
 
 _FALL = 50.0  # how far the exponent falls to the end of the interval
 _STEP, _WIDTHS = 0.2, 0.6  # the longest step; that in widths of the integrand, which is like Gauss's for large w
 _OVERFLOW = 1000.0  # an exponent of which nothing finite can come
-_BLOCK = 256  # elements of which the integrands are in memory at a time
 
 
-def macdonald(n: np.ndarray, v: np.ndarray, z: np.ndarray, scaled: bool = False) -> np.ndarray:
+def macdonald(n: np.ndarray, v: np.ndarray, z: np.ndarray, scaled: bool = False) -> Any:
     r"""Return the derivatives of orders n by v, or these times :math:`e^z`; nan of negative numbers."""
-    dtype = np.result_type(np.asarray(v), np.asarray(z))
-    n, v, z = np.broadcast_arrays(n, np.asarray(v, np.float64), np.asarray(z, np.float64))
-    out = np.empty(v.size)
-    with np.errstate(all="ignore"):
-        for begin in range(0, v.size, _BLOCK):
-            block = slice(begin, begin + _BLOCK)
-            out[block] = _integrals(n.ravel()[block], v.ravel()[block], z.ravel()[block], scaled)
-    result: np.ndarray = out.reshape(v.shape).astype(np.float32 if dtype == np.float32 else np.float64)[()]
-    return result
+
+    def columns(*operands: np.ndarray) -> np.ndarray:
+        n, v, z = (own[:, 0] for own in operands)
+        return _integrals(n, v, z, scaled)
+
+    return by_blocks(columns, np.asarray(n, np.result_type(v, z)), v, z)
 
 
 def _integrals(n: np.ndarray, order: np.ndarray, z: np.ndarray, scaled: bool) -> np.ndarray:

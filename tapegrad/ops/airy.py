@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +14,7 @@ from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import SPECIAL, Names
 from tapegrad.tensor import Tensor
 
-
-def _part(number: int) -> Callable[[Any], Any]:
-    """Return one of the four results of SciPy's function."""
-    return scipy_result("airy", number)
+_part = functools.partial(scipy_result, "airy")  # one of the four results of SciPy's function
 
 
 def _modified(number: int, factor: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -18,9 +18,9 @@ def _by_scipy(name: str) -> Callable[..., Any]:
 
     def forward(k: Any, n: Any, p: Any) -> Any:
         is_count = (abs(k) < 2**31) & (abs(n) < 2**31)
-        below, of = np.where(is_count, k, 0.0), np.where(is_count, n, 0.0).astype("l")
-        below = below.astype("l") if name.startswith("n") else np.floor(below).astype(np.float64)
-        found = scipy_function(name)(below, of, np.asarray(p, np.float64))
+        whole_k, whole_n = np.where(is_count, k, 0.0), np.where(is_count, n, 0.0).astype("l")
+        whole_k = whole_k.astype("l") if name.startswith("n") else np.floor(whole_k).astype(np.float64)
+        found = scipy_function(name)(whole_k, whole_n, np.asarray(p, np.float64))
         return np.where(is_count, found, np.nan).astype(np.result_type(k, n, p))[()]
 
     return forward

@@ -21,9 +21,8 @@ from tapegrad.ops.table.op import xp
 def _hyp0f1(v: Any, z: Any) -> Any:
     """Return SciPy's, but for v = 1, where it divides by 0 if I_0(2 sqrt(z)) is too large for a number."""
     is_inf = np.equal(v, 1) & np.greater(z, 1.3e5)
-    return np.where(is_inf, np.inf, scipy_function("hyp0f1")(v, np.where(is_inf, 0, z))).astype(np.result_type(v, z))[
-        ()
-    ]
+    finite = scipy_function("hyp0f1")(v, np.where(is_inf, 0, z))
+    return np.where(is_inf, np.inf, finite).astype(np.result_type(v, z))[()]
 
 
 ufunc("hyp0f1", "v z", {"z": lambda ct, v, z: ct * xp.hyp0f1(v + 1.0, z) / v}, forward=_hyp0f1)
