@@ -518,7 +518,7 @@ def test_fingerprints_of_other_functions_are_worked_out_each_time(folder):
     from tapegrad.compiler import library
     from tapegrad.program import columns
 
-    assert library._name(columns.find_kinds, ("int64",)) == "tapegrad.program.columns.find_kinds int64"
+    assert library.name_of(columns.find_kinds, ("int64",)) == "tapegrad.program.columns.find_kinds int64"
     twin = types.FunctionType(columns.find_kinds.__code__, columns.__dict__, "find_kinds")
-    assert library._name(twin, ()) is None
-    assert library._name(lambda x: x, ()) is None
+    assert library.name_of(twin, ()) is None
+    assert library.name_of(lambda x: x, ()) is None

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tapegrad.compiler import ahead, cache, drafts, frontend, jit
+from tapegrad.compiler import ahead, cache, drafts, frontend, jit, together
 from tapegrad.compiler.elements import as_pointer, store
 from tapegrad.program import calling, walking
 from tapegrad.program.trace import trace
@@ -134,7 +134,7 @@ def test_drafts_of_several_functions(made, monkeypatch, tmp_path, is_first):
 
 def test_drafts_made_in_pieces_call_each_other(made, monkeypatch):
     """Each function is a piece, which LLVM makes in a thread. Python switches threads as before, when they are made."""
-    monkeypatch.setattr(frontend, "_PIECE", 1)
+    monkeypatch.setattr(together, "_PIECE", 1)
     pieces, begin = [], ahead.begin
     monkeypatch.setattr(ahead, "begin", lambda name, make: (pieces.append(name), begin(name, make)))
     before = sys.getswitchinterval()
@@ -187,10 +187,11 @@ def test_what_replaces_a_draft_is_as_if_the_function_had_been_alone():
     """Its text has the same names in the same order, whichever functions were emitted before."""
     functions = [calling.run, record, walking.visit_all, leaves.as_leaf, find]
     machine = jit.target_machine(0)
-    together = frontend.lower_together(functions, machine)
-    for name, own in zip(together.wanted, functions, strict=True):
+    both = frontend.lower_together(functions, machine)
+    for name, own in zip(both.wanted, functions, strict=True):
         alone, _ = frontend.lower(own, ("int64",) * own.__code__.co_argcount, {}, jit.SYMBOL, machine)
-        texts = [text[text.index("define ") :] for text in (together.alone(name, jit.SYMBOL), alone)]
+        first = f'define i64 @"{jit.SYMBOL}"'
+        texts = [text[text.index(first) :] for text in (both.alone(name, jit.SYMBOL), alone)]
         assert len({re.sub(r"!\d+", "!", text) for text in texts}) == 1  # metadata stand once, and have other numbers
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tapegrad._version import __version__
 from tapegrad.compiler import cpu
-from tapegrad.compiler.intrinsics import Intrinsic
+from tapegrad.compiler.intrinsics import Intrinsic, OfPlatform
 from tapegrad.runtime.platform import of_machine_code
 from tapegrad.runtime.structs import Struct, layout_token, struct_hints
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import hashlib
 
 __all__ = [
-    "attribute_names", "code_token", "environment", "fingerprint", "fingerprint_of_ir", "global_names", "is_namespace",
-    "references", "sha256",
+    "Walk", "attribute_names", "code_token", "environment", "fingerprint", "fingerprint_of_ir", "global_names",
+    "is_namespace", "references", "sha256", "sources", "token_of",
 ]  # fmt: skip
 
 
@@ -120,22 +120,22 @@ def code_token(code: types.CodeType) -> bytes:
         code.co_freevars,
         code.co_cellvars,
         getattr(code, "co_exceptiontable", b""),
-        b"".join(_constant(item) for item in constants),
+        b"".join(token_of(item) for item in constants),
     )
     return sha256(repr(parts).encode() + raw).digest()
 
 
-def _constant(value: Any) -> bytes:
+def token_of(value: Any) -> bytes:
     """Return a digest of an immutable value. -0.0 differs from 0.0, and True from 1; sets have no order."""
     kind = type(value).__name__
     if isinstance(value, types.CodeType):
         body = code_token(value)
     elif isinstance(value, tuple):
-        body = b"".join(map(_constant, value))
+        body = b"".join(map(token_of, value))
     elif isinstance(value, frozenset):
-        body = b"".join(sorted(map(_constant, value)))
+        body = b"".join(sorted(map(token_of, value)))
     elif isinstance(value, slice):  # a constant of code since Python 3.14
-        body = _constant((value.start, value.stop, value.step))
+        body = token_of((value.start, value.stop, value.step))
     elif value is None or value is ... or isinstance(value, (bool, int, float, complex, str, bytes)):
         body = repr(value).encode("utf-8", "surrogatepass")
     else:
@@ -146,8 +146,14 @@ def _constant(value: Any) -> bytes:
     return sha256(kind.encode() + b":" + body).digest()
 
 
-class _Walk:
-    """A walk over all that a function reaches. A function that is reached again is named by the number of its visit."""
+class Walk:
+    """A walk over all that a function reaches. A function that is reached again is named by the number of its visit.
+
+    Attributes
+    ----------
+    digest : hashlib.sha256
+        Of what was visited.
+    """
 
     def __init__(self, bind: Mapping[str, object]) -> None:
         self.bind = bind
@@ -155,6 +161,7 @@ class _Walk:
         self.digest = sha256()
 
     def value(self, value: Any, attributes: tuple[str, ...]) -> None:
+        """Add a value that code refers to; of a namespace those of these attributes that it has."""
         add = self.digest.update
         module = getattr(value, "__module__", None) or getattr(value, "__name__", None)
         is_code = isinstance(value, (types.FunctionType, types.ModuleType, type)) and isinstance(module, str)
@@ -165,6 +172,8 @@ class _Walk:
         elif isinstance(value, Intrinsic):
             add(b"intrinsic")
             self.function(value.function)
+        elif isinstance(value, OfPlatform):
+            add(b"of platform" + value.text.encode())
         elif isinstance(value, type) and issubclass(value, Struct):
             add(b"struct" + layout_token(value))
         elif is_namespace(value):
@@ -179,15 +188,16 @@ class _Walk:
             for name in attributes:  # constants of other libraries change with their versions
                 own = getattr(value, name, None)
                 if isinstance(own, (int, float, complex)):
-                    add(name.encode() + _constant(own))
+                    add(name.encode() + token_of(own))
         elif isinstance(value, (types.BuiltinFunctionType, type)):
             add(f"builtin {value.__module__}.{value.__qualname__}".encode())
         elif isinstance(value, np.ufunc) and value in vars(np).values():
             add(f"ufunc {value}".encode())
         else:
-            add(_constant(value))
+            add(token_of(value))
 
     def function(self, function: types.FunctionType | Callable[..., Any]) -> None:
+        """Add a function, and all that it refers to."""
         assert isinstance(function, types.FunctionType)
         add = self.digest.update
         seen = self.met.get(id(function))
@@ -198,7 +208,7 @@ class _Walk:
         code = function.__code__
         add(code_token(code))
         attributes = attribute_names(code)
-        add(_constant((function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))))
+        add(token_of((function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))))
         for name, in_cell, value in references(function, self.bind):
             add(b"\0%d" % in_cell + name.encode() + b"\0")
             self.value(value, attributes)
@@ -211,7 +221,7 @@ def fingerprint(function: Callable[..., Any], signature: tuple[str, ...], bind: 
     """Return the hex digest that names the machine code of ``function`` on this machine."""
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"a kernel is made from a plain Python function, not from a {type(function).__name__}")
-    walk = _Walk(bind)
+    walk = Walk(bind)
     walk.digest.update(environment() + repr(signature).encode())
     walk.digest.update(repr([os.environ.get(name) for name in _VARIABLES]).encode())
     walk.function(function)
@@ -249,14 +259,14 @@ def fingerprint_of_ir(key: bytes, options: object) -> str:
     options : object
         What else decides the machine code: its ``repr`` counts.
     """
-    parts = b"module", environment(), *_sources(_OF_MODULES), repr(options).encode(), key
+    parts = b"module", environment(), *sources(_OF_MODULES), repr(options).encode(), key
     return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()
 
 
 _OF_MODULES = ("modules.py",)  # beside those of `_COMPILER`
 
 
-def _sources(names: Sequence[str]) -> list[bytes]:
+def sources(names: Sequence[str]) -> list[bytes]:
     """Return the source files of our own compiler."""
     texts = []
     for name in names:
@@ -274,7 +284,7 @@ def environment() -> bytes:
     import llvmlite
     import llvmlite.binding as llvm
 
-    source = _sources(_COMPILER)  # changes of numba's options, of our wrapper, or of an intrinsic's helper count
+    source = sources(_COMPILER)  # changes of numba's options, of our wrapper, or of an intrinsic's helper count
     parts = (
         __version__,
         sys.version_info[:2],

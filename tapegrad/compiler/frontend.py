@@ -12,13 +12,13 @@ from __future__ import annotations
 import builtins
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from tapegrad.compiler import values
 from tapegrad.compiler.builder import Names, text_of
 from tapegrad.compiler.expressions import Inner
 from tapegrad.compiler.fingerprint import references
-from tapegrad.compiler.together import Together
+from tapegrad.compiler.together import Pieces, Together
 from tapegrad.compiler.translation import Function
 from tapegrad.compiler.trees import assigned, tree_of
 from tapegrad.compiler.values import NotCompilableError, Value, known
@@ -27,8 +27,6 @@ from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.structs import Struct, struct_hints
 
 __all__ = ["NotCompilableError", "lower", "lower_together", "uses_structs"]
-
-_PIECE: Final = 150_000  # characters of functions on which LLVM works while others are emitted
 
 
 def lower(
@@ -111,27 +109,15 @@ class Module:
         self.made: dict[Any, tuple[Any, Any]] = {}  # LLVM's function and the kind of its result
         self.texts: dict[str, str] = {}  # of functions, by their names
         self.calls: dict[str, dict[str, None]] = {}  # by the names of functions, what they call
-        self.begin = begin
-        self.left: list[str] = []  # the names of those that no piece has
-        self.length = 0  # of their texts
+        self.pieces = Pieces(self.texts, self.calls, lambda: self.parts(()), begin)
 
     def parts(self, names: Sequence[str]) -> Together:
         """Return LLVM's IR; these functions are wanted."""
-        functions = {name: self.texts[name] for name in self.ir.globals if name in self.texts}
+        functions = {name: text for name, text in self.texts.items() if name in self.ir.globals}
         own = {made.name for made, _ in self.made.values()}
         every, self.ir.globals = self.ir.globals, {name: it for name, it in self.ir.globals.items() if name not in own}
         around, self.ir.globals = f"{self.ir}\n", every
-        return Together(around, functions, self.calls, names, self.left)
-
-    def hand_on(self, name: str) -> None:
-        """Hand on a piece, if this function makes it long enough, and it calls none that is not finished."""
-        self.left.append(name)
-        self.length += len(self.texts[name])
-        if self.begin is None or self.length < _PIECE:
-            return
-        if self.texts.keys() >= {other for own in self.left for other in self.calls.get(own, ())}:
-            self.begin(self.parts(()).piece(self.left), frozenset(self.texts) - {*self.left})
-            self.left, self.length = [], 0
+        return Together(around, functions, self.calls, names, self.pieces.left)
 
     def wanted(self, function: types.FunctionType, signature: tuple[str, ...]) -> str:
         """Return the name of a function that is called from outside; it may have been emitted already."""
@@ -206,7 +192,7 @@ class Module:
         made.type = made.ftype.as_pointer()
         made.return_value = ir.values.ReturnValue(made, parts_of_result[0])
         self.texts[made.name] = text_of(made)
-        self.hand_on(made.name)
+        self.pieces.add(made.name)
         for block in made.blocks:  # else only a garbage collection would free them
             block.instructions.clear()
         return made, kind

@@ -6,8 +6,9 @@ elements of a dtype.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from tapegrad.compiler import values
 from tapegrad.compiler.arithmetic import cast
@@ -18,6 +19,7 @@ from tapegrad.runtime.platform import has
 __all__ = [
     "VECTORISABLE",
     "Intrinsic",
+    "OfPlatform",
     "Words",
     "call",
     "call_void",
@@ -25,6 +27,7 @@ __all__ = [
     "clz",
     "external",
     "float_errors",
+    "for_this_platform",
     "intrinsic",
     "memcpy",
     "memset",
@@ -225,6 +228,38 @@ def external(name: str, count: int) -> Words:
 
     function.symbol = name
     return function
+
+
+class OfPlatform:
+    r"""A word that is computed of a word, as the platform asks for. Functions have the same text on all platforms.
+
+    Parameters
+    ----------
+    name : str
+        It stands in the text as the call of a function of this name.
+    text : str
+        LLVM's IR in place of the call: ``\1`` is the name of the result, and ``\2`` the word.
+    """
+
+    by_name: ClassVar[dict[str, OfPlatform]] = {}
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name, text
+        self.by_name[name] = self
+
+    def emit(self, builder: Any, word: Any) -> Any:
+        """Emit it."""
+        from llvmlite import ir
+
+        return builder.call(_declared(builder.module, self.name, ir.FunctionType(word.type, [word.type])), [word])
+
+
+def for_this_platform(ir: str) -> str:
+    """Return LLVM's IR of functions with what this platform asks for."""
+    for name, own in OfPlatform.by_name.items():
+        ir = re.sub(rf'^declare .*@"{name}"\(.*\n', "", ir, flags=re.MULTILINE)
+        ir = re.sub(rf'^  %"(\S+)" = call i64 @"{name}"\(i64 (\S+)\)$', own.text, ir, flags=re.MULTILINE)
+    return ir
 
 
 def _declared(module: Any, name: str, kind: Any) -> Any:

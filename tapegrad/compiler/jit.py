@@ -27,13 +27,16 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tapegrad.compiler import ahead
 from tapegrad.compiler.assembly import JitError, assemble, target_machine
 from tapegrad.compiler.drafts import Draft, draft_code, draft_of
 from tapegrad.runtime import garbage
 from tapegrad.runtime.locks import module_lock
+
+if TYPE_CHECKING:
+    from tapegrad.compiler.together import Together
 
 __all__ = ["SYMBOL", "JitError", "compile_function", "draft_function", "draft_together", "ir_of"]
 
@@ -107,29 +110,47 @@ def draft_together(functions: Sequence[types.FunctionType], tell: Callable[[], o
     JitError
         If the front end does not know one of them, or finds elements of arrays in it.
     """
-    from tapegrad.compiler import frontend
+    from tapegrad.compiler.shipped import shipped
 
+    with _lock:
+        found = _drafts(functions, shipped, tell) or _drafts(functions, _lowered_together, tell)
+    assert found is not None
+    return found
+
+
+def _drafts(
+    functions: Sequence[types.FunctionType], lower: Callable[..., Together | None], tell: Callable[[], object]
+) -> Draft | None:
+    """Return drafts of what `lower` returns, and None if that is None."""
     pieces: list[Callable[[], bytes]] = []
 
     def begin(text: str, others: frozenset[str]) -> None:
         pieces.append(partial(draft_code, text, "drafts", target_machine(0), others))
         ahead.begin(str(len(pieces)), pieces[-1])
 
-    def make(name: str) -> bytes:
+    def make(name: str, both: Together) -> bytes:
         return assemble(both.alone(name, SYMBOL), SYMBOL, target_machine(), walks=True)
 
-    with _lock, ahead.making():
+    with ahead.making():
         quick = target_machine(0)
-        try:
-            both = frontend.lower_together(functions, quick, begin)
-        except frontend.NotCompilableError as error:
-            raise JitError(str(error)) from error
+        both = lower(functions, quick, begin)
+        if both is None:
+            return None
         tell()
         counts = {name: own.__code__.co_argcount for name, own in zip(both.wanted, functions, strict=True)}
         begun = ahead.parts()
         parts = [begun.get(str(place)) or ahead.Part(own) for place, own in enumerate(pieces, 1)]
         names = both.functions.keys() - {*both.left}
-        return draft_of(both.last, counts, [partial(make, name) for name in both.wanted], quick, parts, names)
+        return draft_of(both.last, counts, [partial(make, name, both) for name in both.wanted], quick, parts, names)
+
+
+def _lowered_together(functions: Sequence[types.FunctionType], machine: Any, begin: Callable[..., object]) -> Together:
+    from tapegrad.compiler import frontend
+
+    try:
+        return frontend.lower_together(functions, machine, begin)
+    except frontend.NotCompilableError as error:
+        raise JitError(str(error)) from error
 
 
 @garbage.paused()  # nothing that is made is kept
@@ -139,7 +160,12 @@ def _lowered(
     """Return LLVM's IR of a function, and named arguments of `tapegrad.compiler.assembly.assemble`."""
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"compile_function() takes a plain Python function, not {type(function).__name__}")
-    from tapegrad.compiler import by_numba, frontend  # at call time: a process that finds its kernels compiles nothing
+    from tapegrad.compiler.shipped import shipped  # at call time: a process that finds its kernels compiles nothing
+
+    is_own = not bind and signature == ("int64",) * function.__code__.co_argcount
+    if is_own and (both := shipped([function], machine)) is not None:
+        return both.alone(both.wanted[0], symbol), {"walks": True}
+    from tapegrad.compiler import by_numba, frontend
 
     try:
         ir, walks = frontend.lower(function, signature, bind, symbol, machine)

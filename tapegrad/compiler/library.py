@@ -19,7 +19,7 @@ from tapegrad.compiler import drafts, files
 from tapegrad.compiler.fingerprint import environment, fingerprint, sha256
 from tapegrad.runtime.locks import module_lock
 
-__all__ = ["fingerprint_of_own", "known_fingerprint", "state_of_files"]
+__all__ = ["fingerprint_of_own", "known_fingerprint", "name_of", "state_of_files"]
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _lock = module_lock()
@@ -43,7 +43,7 @@ def state_of_files() -> bytes:
 
 def fingerprint_of_own(function: Callable[..., Any], signature: tuple[str, ...]) -> str:
     """Return the fingerprint of a function; it is looked up if the function stands in a module of this library."""
-    name = _name(function, signature)
+    name = name_of(function, signature)
     if name is None:
         return fingerprint(function, signature, {})
     found = _known().get(name)
@@ -59,11 +59,11 @@ def fingerprint_of_own(function: Callable[..., Any], signature: tuple[str, ...])
 
 def known_fingerprint(function: Callable[..., Any], signature: tuple[str, ...]) -> str | None:
     """Return the fingerprint of a function of this library if it was worked out before, by any process."""
-    name = _name(function, signature)
+    name = name_of(function, signature)
     return None if name is None else _known().get(name)
 
 
-def _name(function: Callable[..., Any], signature: tuple[str, ...]) -> str | None:
+def name_of(function: Callable[..., Any], signature: tuple[str, ...]) -> str | None:
     """Return what names a function of this library in every process; None if it is none, or was made by another one."""
     if not isinstance(function, types.FunctionType):
         return None

@@ -16,7 +16,7 @@ from tapegrad.compiler.fingerprint import code_token
 from tapegrad.compiler.values import NotCompilableError
 from tapegrad.runtime.platform import STARTED
 
-__all__ = ["assigned", "tree_of"]
+__all__ = ["assigned", "text_around", "tree_of"]
 
 #: The flags of code that say which features of later versions its text has.
 _FUTURE: Final = functools.reduce(
@@ -73,6 +73,12 @@ def _parsed(path: str, name: str, line: int, text: str) -> tuple[Any, str] | Non
         case [ast.FunctionDef() as function] if (function.name, _first_line(function)) == (name, line):
             return function, text
     return None
+
+
+def text_around(function: types.FunctionType) -> str:
+    """Return the text of the outermost statement around a function in its file; nothing, if there is no such file."""
+    lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
+    return "".join(lines[slice(*_around(lines, function.__code__.co_firstlineno - 1))])
 
 
 def _around(lines: list[str], place: int) -> tuple[int, int]:

@@ -29,7 +29,13 @@ from tapegrad.sweep.find import find
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
-__all__ = ["Dispatch", "Input", "Output", "Variant", "argument_kind", "make_entry"]
+__all__ = ["FIRST", "Dispatch", "Input", "Output", "Variant", "argument_kind", "make_entry"]
+
+#: The compiled functions that the first program needs; they are made in this order.
+FIRST: Final = (
+    run, *columns.FUNCTIONS, *walking.FUNCTIONS, record, traced_calls.call_traced, leaves.tensor_over, leaves.as_leaf,
+    find, call, make_forward, run_loop, stand,
+)  # fmt: skip
 
 _NEW_SCALAR: Final = 60  # of PyArray_Scalar in NumPy's table
 _OF_PYTHON: Final = ("PyDict_Next", "PyObject_RichCompareBool", "PyDict_New", "PyDict_SetItem", "PyDict_Size")
@@ -65,9 +71,8 @@ def load_tracing() -> None:
 
 @functools.cache
 def _make_first() -> None:
-    """Compile what the first program needs, if it is not known: in this order."""
-    others = record, traced_calls.call_traced, leaves.tensor_over, leaves.as_leaf, find, call, make_forward, run_loop
-    if make_together([run, *columns.FUNCTIONS, *walking.FUNCTIONS, *others, stand]):
+    """Compile what the first program needs, if it is not known."""
+    if make_together(FIRST):
         import_module("tapegrad.program.lowered")  # what makes programs is needed too, and LLVM is at work
 
 

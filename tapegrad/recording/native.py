@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from tapegrad.compiler import cache
 from tapegrad.compiler.interpreter import Interpreted
-from tapegrad.compiler.intrinsics import external, words
+from tapegrad.compiler.intrinsics import OfPlatform, external, words
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.runtime.objects import FLAGS, Tuple, Type
 from tapegrad.tape.layout import OBJECT_HEADER
@@ -74,19 +74,21 @@ _HAS_IMMORTALS: Final = sys.version_info >= (3, 12)
 _COUNTS_IN_PLACE: Final = sys.version_info < (3, 14) and not hasattr(sys, "gettotalrefcount")
 
 
+#: What a reference adds to a count: 1, and 0 to that of an object that is immortal.
+_share: Final = OfPlatform("tapegrad_share", r"""
+  %"\1.half" = trunc i64 \2 to i32
+  %"\1.mortal" = icmp sge i32 %"\1.half", 0
+  %"\1" = zext i1 %"\1.mortal" to i64""" if _HAS_IMMORTALS else r"""
+  %"\1" = add i64 0, 1""")  # fmt: skip
+
+
 @words
 def _incref(builder: Any, address: Any) -> None:
     """Take a reference to an object."""
-    from llvmlite import ir
-
-    kind = ir.IntType(32) if _HAS_IMMORTALS else address.type
-    place = builder.inttoptr(address, kind.as_pointer())
-    count = builder.add(builder.load(place, typ=kind), kind(1))
-    if _HAS_IMMORTALS:
-        with builder.if_then(builder.icmp_unsigned("!=", count, kind(0))):
-            builder.store(count, place)
-    else:
-        builder.store(count, place)
+    word = address.type
+    place = builder.inttoptr(address, word.as_pointer())
+    count = builder.load(place, typ=word)
+    builder.store(builder.add(count, _share.emit(builder, count)), place)
 
 
 @words
@@ -94,11 +96,10 @@ def _decref(builder: Any, address: Any) -> None:
     """Drop a reference to an object, and free it if that was the last one."""
     from llvmlite import ir
 
-    word, half = address.type, ir.IntType(32)
+    word = address.type
     place = builder.inttoptr(address, word.as_pointer())
     count = builder.load(place, typ=word)
-    mortal = builder.icmp_signed(">=", builder.trunc(count, half), half(0)) if _HAS_IMMORTALS else ir.IntType(1)(1)
-    with builder.if_then(mortal):
+    with builder.if_then(builder.icmp_unsigned("!=", _share.emit(builder, count), word(0))):
         count = builder.sub(count, word(1))
         builder.store(count, place)
         with builder.if_then(builder.icmp_unsigned("==", count, word(0)), likely=False):
