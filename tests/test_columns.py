@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def test_alive_and_reached(program: Program) -> None:
         ):
             assert set(np.flatnonzero(values).tolist()) == marked
             assert entries.tolist() == which
-            assert columns.chosen(entries) == [own for own, is_in in zip(program.entries, which, strict=True) if is_in]
+            assert columns.chosen(entries).entries == list(itertools.compress(program.entries, which))
 
 
 def test_alive_among_some(program: Program) -> None:
@@ -72,8 +73,26 @@ def test_alive_among_some(program: Program) -> None:
     wanted = [*program.outputs]
     among = RNG.uniform(size=len(program.entries)) < 0.8
     rest = columns.chosen(among)
-    kept = columns.chosen(columns.alive(count, wanted, among)[1])
-    assert kept == Columns(rest).chosen(Columns(rest).alive(count, wanted)[1]) != rest
+    kept = columns.chosen(columns.alive(count, wanted, among)[1]).entries
+    assert kept == rest.chosen(rest.alive(count, wanted)[1]).entries != rest.entries
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_columns_of_some_entries_are_those_of_their_list(program: Program, share: float) -> None:
+    some = Columns(program.entries).chosen(RNG.uniform(size=len(program.entries)) < share)
+    again = Columns(some.entries)
+    for name in ("counts", "numbers", "ops", "starts"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(again, name))
+    count = len(program.layouts)
+    for ours, theirs in zip(some.users(count), again.users(count), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_program_forgets_its_columns(program: Program) -> None:
+    assert program.columns is program.columns
+    assert program.ops == {entry.op for entry in program.entries}
+    program.forget()
+    assert not {"columns", "ops"} & vars(program).keys()
 
 
 def test_kinds_share_operation_attributes_and_layouts(program: Program) -> None:

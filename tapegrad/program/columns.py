@@ -17,6 +17,7 @@ from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct, Table, sizeof
 
+_WATCHED: Final = "columns of a list"
 _MASK: Final = (1 << 40) - 1  # of a hash: products of two such factors fit into a word
 
 
@@ -203,6 +204,7 @@ class Columns:
 
     Attributes
     ----------
+    entries : list of Entry
     starts : array
         For each entry, where its numbers begin.
     counts : array
@@ -214,13 +216,14 @@ class Columns:
     """
 
     def __init__(self, entries: list[Any]) -> None:
-        self._list = entries
-        count = len(self._list)
-        self._entries = _words((count, sizeof(EntryFields) // 8))
-        self.numbers = _words((_lazy.measure_entries(self._list),))
-        fields = [count, self._entries.ctypes.data, self.numbers.ctypes.data]
+        numbers = _words((_lazy.measure_entries(entries),))
+        self._set(entries, _words((len(entries), sizeof(EntryFields) // 8)), numbers)
+        _lazy.read_entries(self._fields, entries)
+
+    def _set(self, entries: list[Any], words: np.ndarray, numbers: np.ndarray) -> None:
+        self.entries, self._entries, self.numbers = entries, words, numbers
+        fields = [len(entries), words.ctypes.data, numbers.ctypes.data]
         self._fields = watch(np.array(fields, np.int64), "a list")
-        _lazy.read_entries(self._fields, self._list)
         first = EntryFields.word("n_operands")
         self.counts = self._entries[:, first : first + 3]
         self.starts, self.ops = self._entries[:, EntryFields.word("first")], self._entries[:, EntryFields.word("op")]
@@ -240,7 +243,7 @@ class Columns:
     def _marked(
         self, mark: Any, count: int, first: Iterable[int], among: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        values, entries = _words((count,)), _words((len(self._list),))
+        values, entries = _words((count,)), _words((len(self.entries),))
         values[list(first)] = 1
         entries[:] = 1 if among is None else among
         mark(self._fields, values, entries)
@@ -251,7 +254,7 @@ class Columns:
 
         Entries of one kind share operation, attributes and layouts.
         """
-        count = len(self._list)
+        count = len(self.entries)
         codes, examples = _words((count,)), _words((count,))
         table = _words((1 << max(4, (2 * count).bit_length()),))
         known = _lazy.find_kinds(self._fields, layouts, table, codes, examples)
@@ -263,10 +266,16 @@ class Columns:
         total = _lazy.sort_users(self._fields, ends, places)
         return places[:total], ends
 
-    def chosen(self, which: np.ndarray) -> list[Any]:
-        """Return some of the entries."""
-        return list(itertools.compress(self._list, which.tolist()))
+    def chosen(self, which: np.ndarray) -> Columns:
+        """Return the columns of some of the entries."""
+        found = object.__new__(Columns)
+        entries = list(itertools.compress(self.entries, which.tolist()))
+        numbers = self.numbers[np.repeat(which, self.counts.sum(1))]
+        found._set(entries, *(watch(own, _WATCHED) for own in (self._entries[which], numbers)))
+        found.starts[1:] = np.cumsum(found.counts[:-1].sum(1))
+        found.starts[:1] = 0
+        return found
 
 
 def _words(shape: tuple[int, ...]) -> np.ndarray:
-    return watch(np.zeros(shape, np.int64), "columns of a list")
+    return watch(np.zeros(shape, np.int64), _WATCHED)

@@ -107,12 +107,15 @@ class Listed:
         layouts: Sequence[Layout],
         inputs: Sequence[int],
         constants: Mapping[int, Any],
-        entries: Sequence[Entry],
+        entries: Sequence[Entry] | Columns,
         outputs: Sequence[int],
         guards: Sequence[Guard] = (),
     ) -> None:
         self.layouts, self.inputs, self.outputs = list(layouts), tuple(inputs), tuple(outputs)
-        self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
+        self.constants, self.guards = dict(constants), tuple(guards)
+        if isinstance(entries, Columns):
+            self.columns, entries = entries, entries.entries
+        self.entries: list[Entry] = list(entries)
         self.has_functions = False
         self.tracked: tuple[bool, ...] = ()
         self.limit: int | None = None
@@ -121,9 +124,24 @@ class Listed:
         self.impure: Functional | None = None
         self._hash: int | None = None
 
+    @functools.cached_property
+    def columns(self) -> Columns:
+        """The list as integers."""
+        return Columns(self.entries)
+
+    @functools.cached_property
+    def ops(self) -> set[Op]:
+        """The operations, of which a list of a million entries has a few."""
+        return set(map(operator.itemgetter(0), self.entries))
+
+    def forget(self) -> None:
+        """Forget what can be read from the list again."""
+        for name in ("columns", "ops"):
+            self.__dict__.pop(name, None)
+
     def cleaned(self) -> Self:
         """Return the program without operations that no output and no guard depends on."""
-        columns = Columns(self.entries)
+        columns = self.columns
         alive, kept = columns.alive(len(self.layouts), [*self.outputs, *[guard.value for guard in self.guards]])
         constants = {number: value for number, value in self.constants.items() if alive[number]}
         return self.__class__(self.layouts, self.inputs, constants, columns.chosen(kept), self.outputs, self.guards)
@@ -209,11 +227,6 @@ class Listed:
             names = tuple([entry.op.name for entry in self.entries])
             self._hash = hash((names, len(self.constants), len(self.outputs), len(self.inputs)))
         return self._hash
-
-
-def ops_of(program: Listed) -> set[Op]:
-    """Return the operations of a program, of which a list of a million entries has a few."""
-    return set(map(operator.itemgetter(0), program.entries))
 
 
 def _exact(value: Any) -> Hashable:

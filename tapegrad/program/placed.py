@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.ops.table.op import op_table
-from tapegrad.program.columns import Columns
 from tapegrad.program.program import Entry, Program
 from tapegrad.tape.layout import contiguous_layout
 
@@ -58,7 +57,7 @@ class _Rows:
 
 def with_stacks(program: Program) -> Program:
     """Return the program with stacks in place of sums of placed rows."""
-    columns, count = Columns(program.entries), len(program.layouts)
+    columns, count = program.columns, len(program.layouts)
     is_placing = columns.ops == id(op_table["index_scatter_add"])
     if not is_placing.any():
         return program

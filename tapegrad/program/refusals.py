@@ -15,7 +15,6 @@ import numpy as np
 
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
 from tapegrad.program.batch import Batch, batch_of, batch_op
-from tapegrad.program.lists import ops_of
 from tapegrad.program.machine_code import LARGEST
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
@@ -192,7 +191,7 @@ def _of_items(batch: Batch) -> Batch | None:
 def _may_refuse(program: Program) -> bool:
     """Whether a program has an operation that may refuse its values, or one that is a program itself."""
     return any(
-        op.name in _OF_MATRICES or op.name in _OF_INTEGERS or not _NESTED.isdisjoint(op.attrs) for op in ops_of(program)
+        op.name in _OF_MATRICES or op.name in _OF_INTEGERS or not _NESTED.isdisjoint(op.attrs) for op in program.ops
     )
 
 

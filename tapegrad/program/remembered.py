@@ -17,7 +17,6 @@ from tapegrad.compiler.cache import address_of_made, digest_of_ir
 from tapegrad.compiler.fingerprint import fingerprint_of_ir, sha256
 from tapegrad.compiler.library import state_of_files
 from tapegrad.program.batch import takes_way_op
-from tapegrad.program.columns import Columns
 from tapegrad.program.lists import detach_op, rewritten_op
 from tapegrad.program.machine_code import SYMBOL
 from tapegrad.program.program import Program
@@ -136,7 +135,7 @@ def _token(program: Program) -> bytes:
     TypeError
         If a function of the user is a part of it.
     """
-    columns = Columns(program.entries)
+    columns = program.columns
     codes, examples = columns.kinds(program.layouts)
     known: dict[bytes, int] = {}
     numbers = np.array([known.setdefault(_kind_token(program, place), len(known)) for place in examples], np.int64)

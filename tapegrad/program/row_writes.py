@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.ops.table.op import op_table
-from tapegrad.program.lists import ops_of
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape.layout import Layout, contiguous_layout
 
@@ -36,7 +35,7 @@ class _Rows:
 def with_rows(program: Program) -> Program:
     """Return the program with stacks in place of writes to one row after the other."""
     writing = op_table["index_replace"]
-    if writing not in ops_of(program):
+    if writing not in program.ops:
         return program
     count = sum(entry.op is writing and _row(program.layouts, entry) is not None for entry in program.entries)
     return _Writer(program).program() if count >= _FEWEST else program

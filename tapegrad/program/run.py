@@ -94,6 +94,8 @@ class Runner:
         self.pullbacks: dict[tuple[tuple[bool, ...], ...], Any] = {}
         self._entries_of_tensors: dict[tuple[Any, ...], Callable[..., Any]] = {}  # by classes and wanted gradients
         self._otherwise = otherwise or Replay(program)
+        for own in (program, self.checked):
+            own.forget()
         self._entry = make_entry(self._of_any_layout, variants)[0]
 
     @functools.cached_property

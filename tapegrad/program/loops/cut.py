@@ -8,7 +8,6 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
 from tapegrad.program.apart import begun
-from tapegrad.program.columns import Columns
 from tapegrad.program.fuse import Fused, fuse
 from tapegrad.program.loops.find import kind_of
 from tapegrad.program.loops.places import nbytes_of
@@ -60,7 +59,7 @@ class Cutter:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._places, self._ends = Columns(program.entries).users(len(program.layouts))
+        self._places, self._ends = program.columns.users(len(program.layouts))
         self._known: dict[int, set[int]] = {}  # the users of values that somebody asked for
         self._results = {*program.outputs, *(guard.value for guard in program.guards)}
 

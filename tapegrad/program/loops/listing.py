@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.columns import Columns
 from tapegrad.program.loops.find import APART, kind_of
 from tapegrad.program.loops.places import Ends
 from tapegrad.program.program import Program
@@ -36,7 +35,7 @@ class Listing:
 
     def __init__(self, program: Program, ends: Ends | None = None) -> None:
         self.program = program
-        count, columns = len(program.layouts), Columns(program.entries)
+        count, columns = len(program.layouts), program.columns
         codes, examples = columns.kinds(program.layouts)
         by_kind: dict[Any, int] = {}
         kinds = [kind_of(program, program.entries[place]) for place in examples]
