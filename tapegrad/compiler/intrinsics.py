@@ -6,7 +6,6 @@ elements of a dtype.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -231,14 +230,14 @@ def external(name: str, count: int) -> Words:
 
 
 class OfPlatform:
-    r"""A word that is computed of a word, as the platform asks for. Functions have the same text on all platforms.
+    """A word that is computed of a word, as the platform asks for. Functions have the same text on all platforms.
 
     Parameters
     ----------
     name : str
         It stands in the text as the call of a function of this name.
     text : str
-        LLVM's IR in place of the call: ``\1`` is the name of the result, and ``\2`` the word.
+        LLVM's IR in place of the call: ``{result}`` is the name of the result, and ``{word}`` the word.
     """
 
     by_name: ClassVar[dict[str, OfPlatform]] = {}
@@ -257,8 +256,12 @@ class OfPlatform:
 def for_this_platform(ir: str) -> str:
     """Return LLVM's IR of functions with what this platform asks for."""
     for name, own in OfPlatform.by_name.items():
-        ir = re.sub(rf'^declare .*@"{name}"\(.*\n', "", ir, flags=re.MULTILINE)
-        ir = re.sub(rf'^  %"(\S+)" = call i64 @"{name}"\(i64 (\S+)\)$', own.text, ir, flags=re.MULTILINE)
+        texts = ir.replace(f'declare i64 @"{name}"(i64 %".1")\n', "").split(f' = call i64 @"{name}"(i64 ')
+        for place in range(1, len(texts)):
+            before, _, result = texts[place - 1].rpartition("\n")
+            word, _, texts[place] = texts[place].partition(")")
+            texts[place - 1] = before + own.text.format(result=result.strip(' %"'), word=word)
+        ir = "".join(texts)
     return ir
 
 

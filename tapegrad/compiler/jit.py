@@ -133,10 +133,9 @@ def _drafts(
 
     with ahead.making():
         quick = target_machine(0)
-        both = lower(functions, quick, begin)
+        both = lower(functions, quick, begin, tell)
         if both is None:
             return None
-        tell()
         counts = {name: own.__code__.co_argcount for name, own in zip(both.wanted, functions, strict=True)}
         begun = ahead.parts()
         parts = [begun.get(str(place)) or ahead.Part(own) for place, own in enumerate(pieces, 1)]
@@ -144,13 +143,17 @@ def _drafts(
         return draft_of(both.last, counts, [partial(make, name, both) for name in both.wanted], quick, parts, names)
 
 
-def _lowered_together(functions: Sequence[types.FunctionType], machine: Any, begin: Callable[..., object]) -> Together:
+def _lowered_together(
+    functions: Sequence[types.FunctionType], machine: Any, begin: Callable[..., object], tell: Callable[[], object]
+) -> Together:
     from tapegrad.compiler import frontend
 
     try:
-        return frontend.lower_together(functions, machine, begin)
+        both = frontend.lower_together(functions, machine, begin)
     except frontend.NotCompilableError as error:
         raise JitError(str(error)) from error
+    tell()
+    return both
 
 
 @garbage.paused()  # nothing that is made is kept

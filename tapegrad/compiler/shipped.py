@@ -28,7 +28,7 @@ from tapegrad.runtime.structs import layout_token, struct_hints
 
 __all__ = ["FILE", "shipped", "text_of_file"]
 
-FILE: Final = os.path.join(os.path.dirname(__file__), "shipped.json.gz")
+FILE: Final = os.path.join(os.path.dirname(__file__), "shipped.gz")
 _FRONT_END: Final = (
     "frontend.py", "trees.py", "translation.py", "expressions.py", "mathematics.py", "values.py", "arithmetic.py",
     "variables.py", "builder.py", "intrinsics.py", "together.py", os.path.join("..", "runtime", "structs.py"),
@@ -36,7 +36,10 @@ _FRONT_END: Final = (
 
 
 def shipped(
-    functions: Sequence[types.FunctionType], machine: Any, begin: Callable[[str, frozenset[str]], object] | None = None
+    functions: Sequence[types.FunctionType],
+    machine: Any,
+    begin: Callable[[str, frozenset[str]], object] | None = None,
+    tell: Callable[[], object] = lambda: None,
 ) -> Together | None:
     """Return what `tapegrad.compiler.frontend.lower_together` returns, None if the file has it not.
 
@@ -44,9 +47,12 @@ def shipped(
     ----------
     functions, machine, begin
         As there.
+    tell : callable
+        Called when the pieces are handed on: LLVM is at work while digests are compared.
     """
-    file = _read()
-    found = [file["wanted"].get(_name(own)) for own in functions]
+    names = [_name(own) for own in functions]
+    file = _read() if all(names) else {"wanted": {}}
+    found = [file["wanted"].get(name) for name in names]
     if None in found:
         return None
     wanted, calls = [name for name, _ in found], file["calls"]
@@ -59,24 +65,28 @@ def shipped(
     pieces = Pieces(texts, calls, lambda: both, begin)
     for name in texts:
         pieces.add(name)
-    # LLVM is at work meanwhile, which would be for nothing if a function has changed.
+    tell()
     is_stale = [digest for _, digest in found] != [_digest(own, machine.triple) for own in functions]
     return None if is_stale else both._replace(left=pieces.left)
 
 
 def text_of_file(functions: Sequence[types.FunctionType], both: Together, machine: Any) -> str:
-    """Return what the file has for functions, of which the front end has made LLVM's IR."""
+    """Return what the file has for functions, of which the front end has made LLVM's IR.
+
+    The texts stand behind all else, with zeros between: JSON would take as long as to read the file.
+    """
     pairs = zip(functions, both.wanted, strict=True)
-    content = {
+    head = {
         "wanted": {_name(own): (name, _digest(own, machine.triple)) for own, name in pairs},
         "around": re.sub("^target .*\n", "", both.around, flags=re.MULTILINE),
-        "functions": both.functions,
         "calls": {name: list(called) for name, called in both.calls.items()},
+        "functions": list(both.functions),
     }
-    return json.dumps(content, indent=0)
+    return "\0".join([json.dumps(head, indent=0), *both.functions.values()])
 
 
 def _name(function: types.FunctionType) -> str:
+    """Return the name of a function of this library, "" if it has none."""
     return name_of(function, ("int64",) * function.__code__.co_argcount) or ""
 
 
@@ -87,8 +97,9 @@ def _read() -> Mapping[str, Any]:
         status = os.stat(FILE)
         if max(status.st_mtime_ns, status.st_ctime_ns) < STARTED:
             with gzip.open(FILE) as file:
-                found: Mapping[str, Any] = json.load(file)
-                return found
+                head, *texts = file.read().decode().split("\0")
+            found: dict[str, Any] = json.loads(head)
+            return found | {"functions": dict(zip(found["functions"], texts, strict=True))}
     except OSError:
         pass
     return {"wanted": {}}

@@ -75,11 +75,11 @@ _COUNTS_IN_PLACE: Final = sys.version_info < (3, 14) and not hasattr(sys, "getto
 
 
 #: What a reference adds to a count: 1, and 0 to that of an object that is immortal.
-_share: Final = OfPlatform("tapegrad_share", r"""
-  %"\1.half" = trunc i64 \2 to i32
-  %"\1.mortal" = icmp sge i32 %"\1.half", 0
-  %"\1" = zext i1 %"\1.mortal" to i64""" if _HAS_IMMORTALS else r"""
-  %"\1" = add i64 0, 1""")  # fmt: skip
+_share: Final = OfPlatform("tapegrad_share", """
+  %"{result}.half" = trunc i64 {word} to i32
+  %"{result}.mortal" = icmp sge i32 %"{result}.half", 0
+  %"{result}" = zext i1 %"{result}.mortal" to i64""" if _HAS_IMMORTALS else """
+  %"{result}" = add i64 0, 1""")  # fmt: skip
 
 
 @words
