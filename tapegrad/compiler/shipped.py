@@ -51,10 +51,9 @@ def shipped(
         Called when the pieces are handed on: LLVM is at work while digests are compared.
     """
     names = [_name(own) for own in functions]
-    file = _read() if all(names) else {"wanted": {}}
-    found = [file["wanted"].get(name) for name in names]
-    if None in found:
+    if not all(names) or (file := _read()) is None or not file["wanted"].keys() >= {*names}:
         return None
+    found = [file["wanted"][name] for name in names]
     wanted, calls = [name for name, _ in found], file["calls"]
     called = dict.fromkeys(wanted)
     for name in reversed(file["functions"]):  # each stands behind those that it calls
@@ -91,18 +90,18 @@ def _name(function: types.FunctionType) -> str:
 
 
 @cache
-def _read() -> Mapping[str, Any]:
-    """Return what the file has; nothing, if it is newer than this process, whose functions may be older."""
+def _read() -> Mapping[str, Any] | None:
+    """Return what the file has; None, if it is newer than this process, whose functions may be older."""
     try:
         status = os.stat(FILE)
-        if max(status.st_mtime_ns, status.st_ctime_ns) < STARTED:
-            with gzip.open(FILE) as file:
-                head, *texts = file.read().decode().split("\0")
-            found: dict[str, Any] = json.loads(head)
-            return found | {"functions": dict(zip(found["functions"], texts, strict=True))}
+        with gzip.open(FILE) as file:
+            head, *texts = file.read().decode().split("\0")
     except OSError:
-        pass
-    return {"wanted": {}}
+        return None
+    if max(status.st_mtime_ns, status.st_ctime_ns) >= STARTED:
+        return None
+    found: dict[str, Any] = json.loads(head)
+    return found | {"functions": dict(zip(found["functions"], texts, strict=True))}
 
 
 # ---- the digest of a function: the same in all versions of Python, whose code differs
