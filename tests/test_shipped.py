@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -92,12 +93,14 @@ def test_functions_of_other_libraries_are_not_there():
     assert shipped.shipped([find, lambda a, b: a + b], MACHINE) is None
 
 
-@pytest.mark.parametrize("file", ["newer", "absent"])
+@pytest.mark.parametrize("file", ["newer", "absent", "cut off", "no archive"])
 def test_a_file_that_may_not_fit_is_not_used(file, tmp_path, monkeypatch):
-    """It is newer than this process, whose functions may be older; or it is not there."""
-    path = tmp_path / "file.gz"
-    if file == "newer":
-        path.write_bytes(Path(shipped.FILE).read_bytes())
+    """It is newer than this process, whose functions may be older; or it is not there, or broken."""
+    path, data = tmp_path / "file.gz", Path(shipped.FILE).read_bytes()
+    if file != "absent":
+        path.write_bytes({"newer": data, "cut off": data[: len(data) // 2], "no archive": b"no archive"}[file])
+    if file != "newer":
+        monkeypatch.setattr(shipped, "STARTED", time.time_ns() + 10**9)
     shipped._read.cache_clear()
     monkeypatch.setattr(shipped, "FILE", str(path))
     assert shipped.shipped([find], MACHINE) is None

@@ -230,12 +230,14 @@ def external(name: str, count: int) -> Words:
 
 
 class OfPlatform:
-    """A word that is computed of a word, as the platform asks for. Functions have the same text on all platforms.
+    """A word that is computed from another one, in a way that depends on the platform.
+
+    In the text of a function it is a call, so that the function has the same text on all platforms.
 
     Parameters
     ----------
     name : str
-        It stands in the text as the call of a function of this name.
+        The function that seems to be called.
     text : str
         LLVM's IR in place of the call: ``{result}`` is the name of the result, and ``{word}`` the word.
     """
@@ -254,7 +256,7 @@ class OfPlatform:
 
 
 def for_this_platform(ir: str) -> str:
-    """Return LLVM's IR of functions with what this platform asks for."""
+    """Return LLVM's IR of functions with what this platform computes in place of these calls."""
     for name, own in OfPlatform.by_name.items():
         texts = ir.replace(f'declare i64 @"{name}"(i64 %".1")\n', "").split(f' = call i64 @"{name}"(i64 ')
         for place in range(1, len(texts)):
