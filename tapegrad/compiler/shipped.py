@@ -32,7 +32,8 @@ __all__ = ["FILE", "shipped", "text_of_file"]
 FILE: Final = os.path.join(os.path.dirname(__file__), "shipped.gz")
 _FRONT_END: Final = (
     "frontend.py", "trees.py", "translation.py", "expressions.py", "mathematics.py", "values.py", "arithmetic.py",
-    "variables.py", "builder.py", "intrinsics.py", "elements.py", "together.py", os.path.join("..", "runtime", "structs.py"),
+    "variables.py", "builder.py", "intrinsics.py", "elements.py", "together.py",
+    os.path.join("..", "runtime", "structs.py"),
 )  # fmt: skip
 
 
