@@ -239,7 +239,8 @@ class OfPlatform:
     name : str
         The function that seems to be called.
     text : str
-        LLVM's IR in place of the call: ``{result}`` is the name of the result, and ``{word}`` the word.
+        LLVM's IR in place of the call. ``{result}`` begins the last line, which computes the result: values may have no
+        names. ``{word}`` is the word, and ``{n}`` a number for the names of other values.
     """
 
     by_name: ClassVar[dict[str, OfPlatform]] = {}
@@ -258,11 +259,11 @@ class OfPlatform:
 def for_this_platform(ir: str) -> str:
     """Return LLVM's IR of functions with what this platform computes in place of these calls."""
     for name, own in OfPlatform.by_name.items():
-        texts = ir.replace(f'declare i64 @"{name}"(i64 %".1")\n', "").split(f' = call i64 @"{name}"(i64 ')
+        texts = ir.replace(f'declare i64 @"{name}"(i64 %".1")\n', "").split(f'call i64 @"{name}"(i64 ')
         for place in range(1, len(texts)):
             before, _, result = texts[place - 1].rpartition("\n")
             word, _, texts[place] = texts[place].partition(")")
-            texts[place - 1] = before + own.text.format(result=result.strip(' %"'), word=word)
+            texts[place - 1] = f"{before}\n{own.text.format(result=result, word=word, n=place)}"
         ir = "".join(texts)
     return ir
 

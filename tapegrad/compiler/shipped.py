@@ -7,13 +7,11 @@ function has a digest of all that its text depends on, so that nothing stale is 
 
 from __future__ import annotations
 
-import gzip
+import bz2
 import json
 import os
-import re
 import types
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Any, Final
@@ -27,9 +25,9 @@ from tapegrad.compiler.trees import text_around
 from tapegrad.runtime.platform import STARTED
 from tapegrad.runtime.structs import layout_token, struct_hints
 
-__all__ = ["FILE", "shipped", "text_of_file"]
+__all__ = ["BLOCK", "FILE", "NO_VALUE", "digest_of", "name_in_file", "shipped"]
 
-FILE: Final = os.path.join(os.path.dirname(__file__), "shipped.gz")
+FILE: Final = os.path.join(os.path.dirname(__file__), "shipped.bz2")
 _FRONT_END: Final = (
     "frontend.py", "trees.py", "translation.py", "expressions.py", "mathematics.py", "values.py", "arithmetic.py",
     "variables.py", "builder.py", "intrinsics.py", "elements.py", "together.py",
@@ -52,7 +50,7 @@ def shipped(
     tell : callable
         Called when the pieces are handed on: LLVM is at work while digests are compared.
     """
-    names = [_name(own) for own in functions]
+    names = [name_in_file(own) for own in functions]
     if not all(names) or (file := _read()) is None or not file["wanted"].keys() >= {*names}:
         return None
     found = [file["wanted"][name] for name in names]
@@ -67,26 +65,11 @@ def shipped(
     for name in texts:
         pieces.add(name)
     tell()
-    is_stale = [digest for _, digest in found] != [_digest(own, machine.triple) for own in functions]
+    is_stale = [digest for _, digest in found] != [digest_of(own, machine.triple) for own in functions]
     return None if is_stale else both._replace(left=pieces.left)
 
 
-def text_of_file(functions: Sequence[types.FunctionType], both: Together, machine: Any) -> str:
-    """Return what the file has for functions, of which the front end has made LLVM's IR.
-
-    The texts stand behind all else, with zeros between: JSON would take as long as to read the file.
-    """
-    pairs = zip(functions, both.wanted, strict=True)
-    head = {
-        "wanted": {_name(own): (name, _digest(own, machine.triple)) for own, name in pairs},
-        "around": re.sub("^target .*\n", "", both.around, flags=re.MULTILINE),
-        "calls": {name: list(called) for name, called in both.calls.items()},
-        "functions": list(both.functions),
-    }
-    return "\0".join([json.dumps(head, indent=0), *both.functions.values()])
-
-
-def _name(function: types.FunctionType) -> str:
+def name_in_file(function: types.FunctionType) -> str:
     """Return the name of a function of this library, "" if it has none."""
     return name_of(function, ("int64",) * function.__code__.co_argcount) or ""
 
@@ -96,20 +79,48 @@ def _read() -> Mapping[str, Any] | None:
     """Return what the file has; None, if it is broken, or newer than this process, whose functions may be older."""
     try:
         status = os.stat(FILE)
-        with gzip.open(FILE) as file:
-            head, *texts = file.read().decode().split("\0")
-    except (OSError, EOFError, zlib.error):
+        with bz2.open(FILE) as file:
+            head, distances, *lines = file.read().decode().split("\0")
+    except (OSError, EOFError):
         return None
     if max(status.st_mtime_ns, status.st_ctime_ns) >= STARTED:
         return None
     found: dict[str, Any] = json.loads(head)
-    return found | {"functions": dict(zip(found["functions"], texts, strict=True))}
+    numbers = map(int, distances.split())
+    texts = {name: _text(own, numbers) for name, own in zip(found["functions"], lines, strict=True)}
+    return found | {"functions": texts}
+
+
+#: How lines begin that compute no value.
+NO_VALUE: Final = ("store ", "br ", "ret ", "call void ", "unreachable", "}")
+BLOCK: Final = ":"  # a line
+
+
+def _text(lines: str, distances: Iterator[int]) -> str:
+    """Return LLVM's IR of a function, given its lines without the numbers of values, and how far back each stands.
+
+    Values and blocks have no names: LLVM numbers them in their order, behind the parameters.
+    """
+    head, *others = lines.split("\n")
+    parameters = head[head.rindex("(") :]
+    count, texts = parameters.count(",") + (parameters != "()"), [head, "{"]
+    for line in others:
+        if line == BLOCK:
+            count += 1
+            continue
+        if "%" in line:
+            first, *parts = line.split("%")
+            texts.append(first + "".join([f"%{count - next(distances)}{part}" for part in parts]))
+        else:
+            texts.append(line)
+        count += not line.startswith(NO_VALUE)
+    return "\n".join([*texts, ""])
 
 
 # ---- the digest of a function: the same in all versions of Python, whose code differs
 
 
-def _digest(function: types.FunctionType, triple: str) -> str:
+def digest_of(function: types.FunctionType, triple: str) -> str:
     """Return a digest of all that a function's LLVM's IR depends on."""
     digest, met = sha256(_digest_of_front_end(marks_loops(triple))), dict.fromkeys([function])
     for own in (waiting := [function]):  # which grows
@@ -117,7 +128,7 @@ def _digest(function: types.FunctionType, triple: str) -> str:
         digest.update(token)
         waiting += [other for other in others if other not in met]
         met.update(dict.fromkeys(others))
-    return digest.hexdigest()
+    return digest.hexdigest()[:32]
 
 
 @cache

@@ -75,11 +75,10 @@ _COUNTS_IN_PLACE: Final = sys.version_info < (3, 14) and not hasattr(sys, "getto
 
 
 #: What a reference adds to a count: 1, and 0 to that of an object that is immortal.
-_share: Final = OfPlatform("tapegrad_share", """
-  %"{result}.half" = trunc i64 {word} to i32
-  %"{result}.mortal" = icmp sge i32 %"{result}.half", 0
-  %"{result}" = zext i1 %"{result}.mortal" to i64""" if _HAS_IMMORTALS else """
-  %"{result}" = add i64 0, 1""")  # fmt: skip
+_share: Final = OfPlatform("tapegrad_share", """\
+  %half.{n} = trunc i64 {word} to i32
+  %mortal.{n} = icmp sge i32 %half.{n}, 0
+{result}zext i1 %mortal.{n} to i64""" if _HAS_IMMORTALS else "{result}add i64 0, 1")  # fmt: skip
 
 
 @words
