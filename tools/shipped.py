@@ -41,12 +41,14 @@ def text_of_file(functions: Sequence[Any] = FIRST) -> str:
 def _lines(text: str, distances: list[int]) -> list[str]:
     """Return the lines of a function without names of values, and append how far back each operand stands."""
     head, _, *lines = text.splitlines()
-    names = parameters = _VALUE.findall(head)
+    names = _VALUE.findall(head)
+    found, count = [_VALUE.sub("", head).replace(" ,", ",").replace(" )", ")")], len(names)
     for line in lines:
-        made, is_value, _ = line.partition(" = ")
-        names = names + ([line[:-1]] if line.endswith(":") else _VALUE.findall(made) if is_value else [])
-    numbers = {name.strip('"'): number for number, name in enumerate(names)}
-    found, count = [_VALUE.sub("", head).replace(" ,", ",").replace(" )", ")")], len(parameters)
+        if line.endswith(":"):
+            names.append(line[:-1])
+        elif " = " in line:
+            names += _VALUE.findall(line.partition(" = ")[0])
+    numbers = {name: number for number, name in enumerate(names)}
     for line in lines:
         if line.endswith(":"):
             found.append(BLOCK)
