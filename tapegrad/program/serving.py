@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.func.trees import flatten, rebuild
-from tapegrad.program.call_entries import plans_of_calls
 from tapegrad.program.entry import Input, Output, Variant, argument_kind
 from tapegrad.program.given import Given
 from tapegrad.program.prepared import prepared
+from tapegrad.program.program import Program
 from tapegrad.program.templates import GradOf, Made
 from tapegrad.program.version import Version
 from tapegrad.tensor import Tensor
@@ -46,7 +46,7 @@ def _made(version: Version, given: Given, filled: list[Any], is_recorded: bool) 
     inputs += [Input(Tensor if isinstance(own, GradOf) else type(own), layout) for own, layout in captured]
     del inputs[len(program.inputs) :]  # what is written to only
     end = len(version.places) + len(outside.puts)
-    plan, parts = plans_of_calls(program, inputs, end) if is_recorded else (None, {})
+    plan, parts = _plans_of_calls(program, inputs, end) if is_recorded else (None, {})
     try:
         return version.run.variant(
             arguments,
@@ -60,6 +60,12 @@ def _made(version: Version, given: Given, filled: list[Any], is_recorded: bool) 
         )
     except TypeError:  # a container that compiled code does not know
         return None
+
+
+def _plans_of_calls(program: Program, inputs: list[Input], end: int) -> Any:
+    from tapegrad.program.call_entries import plans_of_calls  # at call time: it imports what differentiates programs
+
+    return plans_of_calls(program, inputs, end)
 
 
 def _result(version: Version, end: int) -> Any:

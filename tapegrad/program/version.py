@@ -11,7 +11,6 @@ from tapegrad import modes
 from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, rebuild
 from tapegrad.ops.table.gateway import constant
-from tapegrad.program.derivative import differentiable
 from tapegrad.program.effects import Outside, Postponed, share_memory
 from tapegrad.program.entry import Variant
 from tapegrad.program.program import Program
@@ -124,6 +123,8 @@ class Version:
             if targets:  # what the derivative needs is not to be written over
                 before = {id(own) for own in targets}
                 inputs = [own.detach().clone() if id(own) in before else own for own in inputs]
+            from tapegrad.program.derivative import differentiable  # at call time: few calls are recorded by Python
+
             outputs, guards = differentiable(self.program, self.run, inputs)
             return list(outputs), guards
         arrays, values = self.run([own._data for own in inputs])
