@@ -19,7 +19,7 @@ from tapegrad.compiler import drafts, files, jit
 from tapegrad.compiler.ahead import Part
 from tapegrad.compiler.drafts import Draft
 from tapegrad.compiler.fingerprint import fingerprint, fingerprint_of_ir
-from tapegrad.compiler.library import fingerprint_of_own, known_fingerprint
+from tapegrad.compiler.library import fingerprint_of_own, known_fingerprint, words_of
 from tapegrad.compiler.loader import link
 from tapegrad.compiler.object_files import packed
 from tapegrad.runtime.locks import before_forking, hold_while_forking, module_lock
@@ -259,10 +259,10 @@ def make_together(functions: Sequence[types.FunctionType]) -> bool:
     LLVM works.
     """
     last = functions[-1]
-    if last in _drafting or _is_made(fingerprint_of_own(last, _words(last))):
+    if last in _drafting or _is_made(fingerprint_of_own(last, words_of(last))):
         return False
     # To work out all fingerprints takes a tenth of the time in which the functions are made.
-    missing = [own for own in functions if not _is_made(known_fingerprint(own, _words(own)))]
+    missing = [own for own in functions if not _is_made(known_fingerprint(own, words_of(own)))]
     is_written = threading.Event()
 
     def work() -> None:
@@ -278,10 +278,6 @@ def make_together(functions: Sequence[types.FunctionType]) -> bool:
     _drafting.update(dict.fromkeys(missing, thread))
     is_written.wait()
     return True
-
-
-def _words(function: types.FunctionType) -> tuple[str, ...]:
-    return ("int64",) * function.__code__.co_argcount
 
 
 def _is_made(key: str | None) -> bool:
@@ -309,7 +305,7 @@ def _make_together(functions: Sequence[types.FunctionType], tell: Callable[[], o
 
 def _replace_own(jump: int, function: types.FunctionType, make: Callable[[], bytes]) -> None:
     """Replace the draft of a function of this library, of which nobody knows the fingerprint yet."""
-    key = fingerprint_of_own(function, _words(function))
+    key = fingerprint_of_own(function, words_of(function))
     path = files.path_of_kernel(key)
     _addresses[key] = _drafted[function]
     found = files.read(path, key) if path else None

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import hashlib
 
 __all__ = [
-    "Walk", "attribute_names", "code_token", "environment", "fingerprint", "fingerprint_of_ir", "global_names",
-    "is_namespace", "references", "sha256", "sources", "token_of",
+    "FRONT_END", "Walk", "attribute_names", "code_token", "environment", "fingerprint", "fingerprint_of_ir",
+    "global_names", "is_namespace", "references", "sha256", "sources", "token_of",
 ]  # fmt: skip
 
 
@@ -238,11 +238,14 @@ _OF_COMPILER = frozenset({
     "tapegrad.compiler.mathematics", "tapegrad.compiler.values",
     "tapegrad.vmath.functions", "tapegrad.vmath.pairs",
 })  # fmt: skip
-_COMPILER = (
-    "jit.py", "by_numba.py", "assembly.py", "frontend.py", "trees.py", "translation.py", "expressions.py",
-    "mathematics.py", "values.py", "arithmetic.py", "variables.py", "builder.py", "intrinsics.py",
-    "elements.py", "cpu.py", "together.py",
+#: The files of what makes LLVM's IR of functions, and of the rest of the compiler.
+FRONT_END = (
+    "frontend.py", "trees.py", "translation.py", "expressions.py", "mathematics.py", "values.py", "arithmetic.py",
+    "variables.py", "builder.py", "intrinsics.py", "elements.py", "together.py",
     os.path.join("..", "runtime", "structs.py"),
+)  # fmt: skip
+_COMPILER = (
+    *FRONT_END, "jit.py", "by_numba.py", "shipped.py", "assembly.py", "cpu.py",
     *(os.path.join("..", "vmath", f"{name}.py") for name in (
         "lanes", "avx512", "functions", "pairs", "formats", "exponential", "logarithm", "trigonometric", "far",
     )),

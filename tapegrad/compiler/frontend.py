@@ -18,6 +18,7 @@ from tapegrad.compiler import values
 from tapegrad.compiler.builder import Names, text_of
 from tapegrad.compiler.expressions import Inner
 from tapegrad.compiler.fingerprint import references
+from tapegrad.compiler.library import words_of
 from tapegrad.compiler.together import Pieces, Together
 from tapegrad.compiler.translation import Function
 from tapegrad.compiler.trees import assigned, tree_of
@@ -62,7 +63,7 @@ def lower_together(
     of others.
     """
     module = Module({}, machine, begin)
-    names = [module.wanted(own, ("int64",) * own.__code__.co_argcount) for own in functions]
+    names = [module.wanted(own, words_of(own)) for own in functions]
     if module.has_elements:
         raise NotCompilableError("functions of elements, which LLVM vectorises, have no drafts")
     return module.parts(names)
@@ -113,11 +114,10 @@ class Module:
 
     def parts(self, names: Sequence[str]) -> Together:
         """Return LLVM's IR; these functions are wanted."""
-        functions = {name: text for name, text in self.texts.items() if name in self.ir.globals}
         own = {made.name for made, _ in self.made.values()}
         every, self.ir.globals = self.ir.globals, {name: it for name, it in self.ir.globals.items() if name not in own}
         around, self.ir.globals = f"{self.ir}\n", every
-        return Together(around, functions, self.calls, names, self.pieces.left)
+        return Together(around, dict(self.texts), self.calls, names, self.pieces.left)
 
     def wanted(self, function: types.FunctionType, signature: tuple[str, ...]) -> str:
         """Return the name of a function that is called from outside; it may have been emitted already."""

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 from tapegrad.compiler import ahead
 from tapegrad.compiler.assembly import JitError, assemble, target_machine
 from tapegrad.compiler.drafts import Draft, draft_code, draft_of
+from tapegrad.compiler.library import words_of
 from tapegrad.runtime import garbage
 from tapegrad.runtime.locks import module_lock
 
@@ -165,7 +166,7 @@ def _lowered(
         raise TypeError(f"compile_function() takes a plain Python function, not {type(function).__name__}")
     from tapegrad.compiler.shipped import shipped  # at call time: a process that finds its kernels compiles nothing
 
-    is_own = not bind and signature == ("int64",) * function.__code__.co_argcount
+    is_own = not bind and signature == words_of(function)
     if is_own and (both := shipped([function], machine)) is not None:
         return both.alone(both.wanted[0], symbol), {"walks": True}
     from tapegrad.compiler import by_numba, frontend

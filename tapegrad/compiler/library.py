@@ -19,7 +19,7 @@ from tapegrad.compiler import drafts, files
 from tapegrad.compiler.fingerprint import environment, fingerprint, sha256
 from tapegrad.runtime.locks import module_lock
 
-__all__ = ["fingerprint_of_own", "known_fingerprint", "name_of", "state_of_files"]
+__all__ = ["fingerprint_of_own", "known_fingerprint", "name_of", "state_of_files", "words_of"]
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _lock = module_lock()
@@ -61,6 +61,11 @@ def known_fingerprint(function: Callable[..., Any], signature: tuple[str, ...]) 
     """Return the fingerprint of a function of this library if it was worked out before, by any process."""
     name = name_of(function, signature)
     return None if name is None else _known().get(name)
+
+
+def words_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the signature of a function of words."""
+    return ("int64",) * function.__code__.co_argcount
 
 
 def name_of(function: Callable[..., Any], signature: tuple[str, ...]) -> str | None:

@@ -17,9 +17,18 @@ from operator import itemgetter
 from typing import Any, Final
 
 from tapegrad.compiler.assembly import marks_loops
-from tapegrad.compiler.fingerprint import Walk, attribute_names, code_token, references, sha256, sources, token_of
+from tapegrad.compiler.fingerprint import (
+    FRONT_END,
+    Walk,
+    attribute_names,
+    code_token,
+    references,
+    sha256,
+    sources,
+    token_of,
+)
 from tapegrad.compiler.intrinsics import OfPlatform
-from tapegrad.compiler.library import name_of
+from tapegrad.compiler.library import name_of, words_of
 from tapegrad.compiler.together import Pieces, Together
 from tapegrad.compiler.trees import text_around
 from tapegrad.runtime.platform import STARTED
@@ -28,11 +37,6 @@ from tapegrad.runtime.structs import layout_token, struct_hints
 __all__ = ["BLOCK", "FILE", "NO_VALUE", "digest_of", "name_in_file", "shipped"]
 
 FILE: Final = os.path.join(os.path.dirname(__file__), "shipped.bz2")
-_FRONT_END: Final = (
-    "frontend.py", "trees.py", "translation.py", "expressions.py", "mathematics.py", "values.py", "arithmetic.py",
-    "variables.py", "builder.py", "intrinsics.py", "elements.py", "together.py",
-    os.path.join("..", "runtime", "structs.py"),
-)  # fmt: skip
 
 
 def shipped(
@@ -71,7 +75,7 @@ def shipped(
 
 def name_in_file(function: types.FunctionType) -> str:
     """Return the name of a function of this library, "" if it has none."""
-    return name_of(function, ("int64",) * function.__code__.co_argcount) or ""
+    return name_of(function, words_of(function)) or ""
 
 
 @cache
@@ -133,7 +137,7 @@ def digest_of(function: types.FunctionType, triple: str) -> str:
 
 @cache
 def _digest_of_front_end(marks: bool) -> bytes:
-    return sha256(repr((sources(_FRONT_END), marks)).encode()).digest()
+    return sha256(repr((sources(FRONT_END), marks)).encode()).digest()
 
 
 @cache

@@ -272,8 +272,8 @@ class Columns:
         entries = list(itertools.compress(self.entries, which.tolist()))
         numbers = self.numbers[np.repeat(which, self.counts.sum(1))]
         found._set(entries, *(watch(own, _WATCHED) for own in (self._entries[which], numbers)))
-        found.starts[1:] = np.cumsum(found.counts[:-1].sum(1))
-        found.starts[:1] = 0
+        counts = found.counts.sum(1)
+        found.starts[:] = np.cumsum(counts) - counts
         return found
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from tapegrad.compiler import cache
 from tapegrad.compiler.interpreter import Interpreted
 from tapegrad.compiler.intrinsics import OfPlatform, external, words
+from tapegrad.compiler.library import words_of
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.runtime.objects import FLAGS, Tuple, Type
 from tapegrad.tape.layout import OBJECT_HEADER
@@ -128,7 +129,7 @@ def keep_forever(thing: object) -> None:
 
 @functools.cache  # one function has many names: each operation's call is the same machine code
 def _address(function: Callable[..., int]) -> int:
-    return cache.address_of(function.__name__, function, ("int64",) * function.__code__.co_argcount)
+    return cache.address_of(function.__name__, function, words_of(function))
 
 
 @functools.cache
