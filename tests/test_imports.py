@@ -1,4 +1,4 @@
-"""What `import tapegrad` and a first gradient load, and how long the import takes beside that of NumPy."""
+"""What `import tapegrad` and a first gradient load, and how many functions the import calls beside that of NumPy."""
 
 from __future__ import annotations
 
@@ -34,13 +34,20 @@ print(*sys.modules)
 import scipy.fft, scipy.linalg, scipy.special
 assert scipy.linalg.inv([[2.0]]) == 0.5 and scipy.fft.fft([1.0])[0] == 1 and scipy.special.gamma(3.0) == 2
 """
-TIMES = """
-import time
-begin = time.process_time()
-import numpy
-middle = time.process_time()
-import tapegrad
-print(middle - begin, time.process_time() - middle)
+CALLS = """
+import sys
+called = 0
+def count(frame, event, value):
+    global called
+    called += event in ("call", "c_call")
+def import_and_count(name):
+    global called
+    called = 0
+    sys.setprofile(count)
+    __import__(name)
+    sys.setprofile(None)
+    return called
+print(import_and_count("numpy"), import_and_count("tapegrad"))
 """
 
 
@@ -67,8 +74,8 @@ def test_a_first_factor_and_a_first_transform_import_no_package_of_scipy() -> No
     assert not {"scipy.linalg", "scipy.fft", "scipy._lib._array_api"} & set(names.split())
 
 
-def test_importing_takes_no_longer_than_numpy() -> None:
-    """The bound is 60 ms of the CPU where NumPy takes some 65; other machines and their load change both."""
-    times = [tuple(map(float, run(TIMES)[0].split())) for _ in range(7)]
-    ours, theirs = (min(found[which] for found in times) for which in (1, 0))
-    assert ours < 0.06 or ours < theirs, f"{ours * 1e3:.0f} ms beside {theirs * 1e3:.0f}"
+def test_importing_calls_fewer_functions_than_importing_numpy() -> None:
+    """A count, since a machine's load changes times; `bench.start` measures the seconds (asked: 60 ms)."""
+    run(CALLS)  # writes bytecode
+    numpy, tapegrad = map(int, run(CALLS)[0].split())
+    assert tapegrad < 0.85 * numpy  # 76,195 and 146,537 on Python 3.11, 76,984 and 108,489 on 3.13
