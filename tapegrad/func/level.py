@@ -153,8 +153,9 @@ class Level:
             gradients = run_to_own_leaves(output, [tensor._node for tensor in self.inputs])  # type: ignore[misc]
             if gradients is not None:
                 return self.filled(gradients), without_graph(output)
-        records = self.records and not (output.is_traced and self.is_closed(output))
-        return self.pull([output], [None], records), self.cut(output)
+        if output.is_traced and self.records and self.is_closed(output):
+            return self.pull([output], [None], False), without_graph(output)
+        return self.pull([output], [None], self.records), self.cut(output)
 
     def recorded_gradients(self, output: Tensor, ct: Tensor | None = None) -> tuple[Sequence[Tensor | None], bool]:
         """Return the gradients of an output, recorded, and whether the output is closed: see `is_closed`."""

@@ -18,7 +18,8 @@ from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import is_part
 from tapegrad.ops.table.rules import cotangents
-from tapegrad.program.calls import Calls, Kind
+from tapegrad.program.calls import Calls
+from tapegrad.program.kinds import Kind
 from tapegrad.program.moved_scripts import Script, moved_script
 from tapegrad.program.numbers import array_of
 from tapegrad.program.short_walk import ShortWalk, find_same
@@ -191,7 +192,7 @@ class Scripts(Calls):
     def _take_written(self) -> None:
         """Take over the operations that compiled code has written."""
         entries, codes = self._walk.written()
-        self.layouts += [self._layouts_of_codes[code] for code in codes]
+        self.layouts += map(self._layouts_of_codes.__getitem__, codes)
         self.values += entries
         self.entries += entries
 

@@ -68,7 +68,8 @@ class Walk:
         return array
 
     def _new(self, name: str, length: int, value: int = 0) -> np.ndarray:
-        return self._put(name, watch(np.full(length, value, np.int64), f"{name} of a walk"))
+        array = np.full(length, value, np.int64) if value else np.zeros(length, np.int64)  # touched when it is used
+        return self._put(name, watch(array, f"{name} of a walk"))
 
     def _grown(self, name: str, length: int) -> None:
         """Let an array have at least this length."""
@@ -150,10 +151,12 @@ class Walk:
         """Walk over what a sweep has found. A rule may make a sweep of its own."""
         before, arrays = self._sweep, {name: self._arrays.get(name) for name in ("cts", "layouts", "same", "table")}
         state, self._sweep = sweep.workspace.state, sweep
-        for name in ("cts", "layouts", "same"):
-            self._new(name, state[ws.N_IDS], NONE)
-        self._arrays["same"][:] = np.arange(state[ws.N_IDS])
-        self._new("table", 4 << state[ws.N_ORDER].bit_length())
+        count = state[ws.N_IDS]
+        self._new("cts", count, NONE)
+        self._new("layouts", count)
+        self._put("same", watch(np.arange(count), "same of a walk"))
+        self._new("table", 2 << state[ws.N_ORDER].bit_length())
+        self._make_room(state[ws.N_ORDER])  # most entries write about one
         try:
             yield
         finally:
@@ -211,17 +214,17 @@ class Walk:
             if not self._get("is_full"):
                 return position
 
-    def _make_room(self) -> None:
-        """Let there be room for as many entries as there are, and for those of the longest scripts."""
+    def _make_room(self, expected: int = 0) -> None:
+        """Let there be room for as many entries as are expected, and for those of the longest scripts."""
         room = max(_FIRST, self._longest + MOST_OPERANDS * self._longest_sum)
         self._set("room", room)
         for count, capacity, names in _WRITTEN:
-            if self._get(count) + room > self._get(capacity):
+            if self._get(count) + max(room, expected) > self._get(capacity):
                 for name in names:
-                    self._grown(name, self._get(count) + room)
+                    self._grown(name, self._get(count) + max(room, expected))
                 self._set(capacity, len(self._arrays[names[0]]))
         if 2 * self._get("capacity") > len(self._arrays.get("entry_slots", ())):
-            self._new("entry_slots", 4 << self._get("capacity").bit_length())
+            self._new("entry_slots", 2 << self._get("capacity").bit_length())
             lazy.insert_entries(self._words)
 
     def find(self, plan: int, operands: tuple[int, ...]) -> int | None:

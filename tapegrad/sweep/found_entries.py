@@ -17,16 +17,16 @@ class FoundEntries:
 
     Attributes
     ----------
-    order : list of int
+    order : memoryview of int
         The ids of entries, latest first; negative if one does not run.
     """
 
     def __init__(self, sweep: Sweep) -> None:
         arrays, count = sweep.workspace.arrays, sweep.workspace.state[ws.N_ORDER]
-        self.sweep, self.order = sweep, arrays[ws.ORDER_AT][:count].tolist()
-        self._starts, self._edges = arrays[ws.STARTS_AT][:count].tolist(), arrays[ws.EDGES_AT].tolist()
-        self._flags = arrays[ws.CTS_AT].tolist()
-        self._slots = arrays[ws.SLOTS_AT].tolist()
+        self.sweep, self.order = sweep, arrays[ws.ORDER_AT][:count]
+        self._starts, self._edges, self._flags, self._slots = (
+            arrays[word] for word in (ws.STARTS_AT, ws.EDGES_AT, ws.CTS_AT, ws.SLOTS_AT)
+        )
 
     def node(self, entry_id: int) -> TapeNode:
         """Return the node of an entry."""
@@ -36,7 +36,7 @@ class FoundEntries:
     def operands(self, position: int, node: TapeNode) -> tuple[list[int], tuple[int, ...]]:
         """Return the ids of an entry's operands, negative for constants, and which cotangents are wanted."""
         first, flags = self._starts[position], self._flags
-        ids = self._edges[first : first + node[PLAN_OBJECT].arity]
+        ids = self._edges[first : first + node[PLAN_OBJECT].arity].tolist()
         return ids, tuple(
             [operand for operand, entry_id in enumerate(ids) if entry_id >= 0 and flags[entry_id] != UNWANTED]
         )

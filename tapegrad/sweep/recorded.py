@@ -212,13 +212,14 @@ def ids_of(sweep: Sweep, inputs: Sequence[Leaf | TapeNode]) -> list[int] | None:
 def finish(sweep: Sweep, cts: list[Any], create_graph: bool) -> dict[int, Tensor]:
     """Return the cotangents of leaves and inputs by slot, and run the hooks of inputs whose entries did not run."""
     arrays, state = sweep.workspace.arrays, sweep.workspace.state
-    slots = arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
-    ran = set(arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist())
+    slots = arrays[ws.SLOTS_AT]
     inputs = {node[SLOT]: node for node in sweep.inputs or () if isinstance(node, list)}
+    ran = set(arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist()) if inputs else ()
     finished = {}
     with set_grad_enabled(create_graph), np.errstate(all="ignore"):
-        for entry_id, (slot, ct) in enumerate(zip(slots, cts, strict=True)):
+        for entry_id, ct in enumerate(cts):
             if ct is not None:
+                slot = slots[entry_id]
                 finished[slot] = run_hooks(inputs[slot], ct) if slot in inputs and entry_id not in ran else ct
     return finished
 
