@@ -266,13 +266,19 @@ class Columns:
         total = _lazy.sort_users(self._fields, ends, places)
         return places[:total], ends
 
+    def results(self, places: np.ndarray) -> np.ndarray:
+        """Return the first result of the entries at some places."""
+        found: np.ndarray = self.numbers[self.starts[places] + self.counts[places, 0] + self.counts[places, 1]]
+        return found
+
     def chosen(self, which: np.ndarray) -> Columns:
         """Return the columns of some of the entries."""
         found = object.__new__(Columns)
         entries = list(itertools.compress(self.entries, which.tolist()))
-        numbers = self.numbers[np.repeat(which, self.counts.sum(1))]
-        found._set(entries, *(watch(own, _WATCHED) for own in (self._entries[which], numbers)))
-        counts = found.counts.sum(1)
+        counts = self.counts[:, 0] + self.counts[:, 1] + self.counts[:, 2]
+        numbers, words = self.numbers[np.repeat(which, counts)], self._entries.take(np.flatnonzero(which), 0)
+        found._set(entries, watch(words, _WATCHED), watch(numbers, _WATCHED))
+        counts = counts[which]
         found.starts[:] = np.cumsum(counts) - counts
         return found
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -130,13 +129,18 @@ class Listed:
         return Columns(self.entries)
 
     @functools.cached_property
+    def kinds(self) -> tuple[np.ndarray, list[int]]:
+        """For each entry its kind, and for each kind an entry: see `Columns.kinds`."""
+        return self.columns.kinds(self.layouts)
+
+    @property
     def ops(self) -> set[Op]:
         """The operations, of which a list of a million entries has a few."""
-        return set(map(operator.itemgetter(0), self.entries))
+        return {self.entries[place].op for place in self.kinds[1]}
 
     def forget(self) -> None:
         """Forget what can be read from the list again."""
-        for name in ("columns", "ops"):
+        for name in ("columns", "kinds"):
             self.__dict__.pop(name, None)
 
     def cleaned(self) -> Self:

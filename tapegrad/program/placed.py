@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.ops.table.op import op_table
+from tapegrad.program.columns import Columns
 from tapegrad.program.program import Entry, Program
 from tapegrad.tape.layout import contiguous_layout
 
@@ -20,10 +21,12 @@ _FEWEST: Final = 8  # rows that are placed
 
 
 class _Group:
-    """Values that are parts of one sum: how many rows are placed, and which."""
+    """Values that are parts of one sum: which rows are placed, some of them more than once."""
 
-    def __init__(self, rows: int, row: int) -> None:
-        self.length, self.count, self.rows = rows, 1, {row}
+    __slots__ = ("joined", "length", "rows")
+
+    def __init__(self, length: int, row: int) -> None:
+        self.length, self.rows = length, [row]
         self.joined: _Group | None = None
 
     def root(self) -> _Group:
@@ -38,14 +41,13 @@ class _Group:
         """Return the group of both."""
         more, less = (self, other) if len(self.rows) >= len(other.rows) else (other, self)
         if more is not less:
-            more.count += less.count
-            more.rows |= less.rows
-            less.joined, less.rows = more, set()
+            more.rows += less.rows
+            less.joined, less.rows = more, []
         return more
 
     def pays(self) -> bool:
         """Whether a stack is less work."""
-        return self.count >= _FEWEST and 2 * len(self.rows) >= self.length
+        return len(self.rows) >= _FEWEST and 2 * len(set(self.rows)) >= self.length
 
 
 class _Rows:
@@ -61,16 +63,20 @@ def with_stacks(program: Program) -> Program:
     is_placing = columns.ops == id(op_table["index_scatter_add"])
     if not is_placing.any():
         return program
-    placed = [program.entries[place].results[0] for place in np.flatnonzero(is_placing).tolist()]
-    is_added = columns.reached(count, placed, columns.ops == id(op_table["add"]))[1]
+    placed = columns.results(np.flatnonzero(is_placing))
+    is_added = columns.reached(count, placed.tolist(), columns.ops == id(op_table["add"]))[1]
     users, ends = columns.users(count)
     takes = np.diff(ends, prepend=0)
     used = takes.copy()
     np.add.at(used, [*program.outputs, *[guard.value for guard in program.guards]], 1)
-    groups = _groups(program, np.flatnonzero(is_placing | is_added).tolist(), used)
-    chosen = {number: place for number, (place, group) in groups.items() if group.root().pays()}
-    if not chosen:
+    sums = _sums(columns, placed, np.flatnonzero(is_added), used)
+    is_long = np.bincount(sums[placed], minlength=count) >= _FEWEST
+    places = np.flatnonzero(is_placing | is_added)
+    groups = _groups(program, places[is_long[sums[columns.results(places)]]].tolist(), used)
+    paying = {root for root in {group.root() for _, group in groups.values()} if root.pays()}
+    if not paying:
         return program
+    chosen = {number: place for number, (place, group) in groups.items() if group.root() in paying}
     touched = {*chosen.values()}
     for number in chosen:
         touched.update(users[ends[number] - takes[number] : ends[number]].tolist())
@@ -88,25 +94,51 @@ def _row_of(program: Program, entry: Entry) -> int | None:
     return row + program.layouts[entry.results[0]].shape[0] * (row < 0)
 
 
+def _sums(columns: Columns, placed: np.ndarray, adds: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Return for each value the last one of the sum that it is a part of. Parts may yet have other layouts.
+
+    Parameters
+    ----------
+    columns : Columns
+    placed : array of int
+        The values that are placed rows.
+    adds : array of int
+        The entries that add.
+    used : array of int
+        How often each value is taken; parts are taken once.
+    """
+    last, results, is_part = np.arange(len(used)), columns.results(adds), np.zeros(len(used), bool)
+    is_part[placed] = is_part[results] = True
+    is_part &= used == 1
+    for place in range(2):
+        operands = columns.numbers[columns.starts[adds] + place]
+        own = is_part[operands]
+        last[operands[own]] = results[own]
+    while not np.array_equal(further := last[last], last):
+        last = further
+    return last
+
+
 def _groups(program: Program, places: Sequence[int], used: np.ndarray) -> dict[int, tuple[int, _Group]]:
     """Return for each value that is a placed row, or a sum of those that nothing else takes, its entry and its group.
 
     These are computed by entries at some places, in order.
     """
     groups: dict[int, tuple[int, _Group]] = {}
-    layouts = program.layouts
-    placing, adding = op_table["index_scatter_add"], op_table["add"]
+    layouts, entries, is_part = program.layouts, program.entries, (used == 1).tolist()
+    placing = op_table["index_scatter_add"]
     for place in places:
-        entry = program.entries[place]
-        op, operands, attrs, _, (result, *_), _ = entry
-        if op is placing:
+        entry = entries[place]
+        result = entry[4][0]
+        if entry[0] is placing:
             row = _row_of(program, entry)
             if row is not None:
                 groups[result] = place, _Group(layouts[result].shape[0], row)
-        elif op is adding and (operands[0] in groups or operands[1] in groups) and not attrs:
-            parts = [own for own in operands if own in groups and used[own] == 1]
-            if parts and layouts[operands[0]] is layouts[operands[1]] is layouts[result]:
-                groups[result] = place, groups[parts[0]][1].root().join(groups[parts[-1]][1].root())
+            continue
+        one, two = entry[1]
+        parts = [groups[own][1] for own in (one, two) if own in groups and is_part[own]]
+        if parts and not entry[2] and layouts[one] is layouts[two] is layouts[result]:
+            groups[result] = place, parts[0].root().join(parts[-1].root())
     return groups
 
 

@@ -6,8 +6,9 @@ routines, and calls of operations that are not fused.
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from tapegrad.program.program import Program
 from tapegrad.program.refusals import OPERATIONS
 from tapegrad.program.routines import address_of_routine
 from tapegrad.program.stops import CALL, Stop, load_stop
+from tapegrad.tape.layout import Layout
 
 __all__ = ["Remembered", "digest_of", "remember", "remembered"]
 
@@ -135,48 +137,53 @@ def _token(program: Program) -> bytes:
     TypeError
         If a function of the user is a part of it.
     """
-    columns = program.columns
-    codes, examples = columns.kinds(program.layouts)
+    codes, examples = program.kinds
     known: dict[bytes, int] = {}
-    numbers = np.array([known.setdefault(_kind_token(program, place), len(known)) for place in examples], np.int64)
+    kinds = _kind_tokens(program, examples)
+    numbers = np.array([known.setdefault(own, len(known)) for own in kinds], np.int32)
     digest = sha256()
     for part in known:
         digest.update(part)
     digest.update(numbers[codes].tobytes() if examples else b"")
-    digest.update(columns.counts.tobytes())
     for value in program.constants.values():
         data = np.asarray(value)
         digest.update(f"{value.__class__.__name__}{data.dtype.str}{data.shape}".encode() + data.tobytes())
-    digest.update(_layouts(program, program.inputs).encode())
+    digest.update(repr(_layouts(program, program.inputs)).encode())
     counts = len(program.inputs), len(program.constants), len(program.outputs), len(program.guards)
     ends = [*program.inputs, *program.constants, *program.outputs, *[own.value for own in program.guards]]
-    order = _in_order(np.concatenate([np.array(ends, np.int64), columns.numbers]))
-    digest.update(repr(counts).encode() + order.tobytes())
+    order = _in_order(np.concatenate([np.array(ends, np.int64), program.columns.numbers]))
+    digest.update(repr(counts).encode())
+    digest.update(order.data)
     return digest.digest()
 
 
 def _in_order(numbers: np.ndarray) -> np.ndarray:
     """Return numbers by where they first stand: those of values depend on what was traced before."""
-    places = np.arange(len(numbers))
-    firsts = np.zeros(numbers.max(initial=0) + 1, np.int64)
+    places = np.arange(len(numbers), dtype=np.int32)
+    firsts = np.zeros(numbers.max(initial=0) + 1, np.int32)
     firsts[numbers[::-1]] = places[::-1]  # the last one that is written stays
     order: np.ndarray = firsts[numbers]
     return order
 
 
-def _kind_token(program: Program, place: int) -> bytes:
-    """Return a digest of an entry's operation, attributes and layouts."""
-    entry = program.entries[place]
-    op = entry.op
-    if not op.file and op not in _OF_PROGRAMS and op.family not in _FAMILIES:
-        raise TypeError(f"{op.name} is an operation of the user")
-    numbers = (*entry.operands, *entry.index_arrays, *entry.results)
-    attrs = [(name, _attribute(value)) for name, value in entry.attrs.items()]
-    return sha256(repr((op.file, op.name, attrs, _layouts(program, numbers))).encode()).digest()
+def _kind_tokens(program: Program, places: Sequence[int]) -> Iterator[bytes]:
+    """Yield for each entry at some places a digest of its operation, attributes and layouts."""
+    for place in places:
+        op, operands, attrs, index_arrays, results, _ = program.entries[place]
+        if not op.file and op not in _OF_PROGRAMS and op.family not in _FAMILIES:
+            raise TypeError(f"{op.name} is an operation of the user")
+        words = [(name, _attribute(value)) for name, value in attrs.items()]
+        layouts = [_layouts(program, own) for own in (operands, index_arrays, results)]
+        yield sha256(repr((op.file, op.name, words, layouts)).encode()).digest()
 
 
-def _layouts(program: Program, numbers: Sequence[int]) -> str:
-    return repr([(own.shape, own.dtype.str, own.weak) for own in map(program.layouts.__getitem__, numbers)])
+def _layouts(program: Program, numbers: Sequence[int]) -> list[str]:
+    return [_layout(own) for own in map(program.layouts.__getitem__, numbers)]
+
+
+@functools.lru_cache(maxsize=256)
+def _layout(layout: Layout) -> str:
+    return repr((layout.shape, layout.dtype.str, layout.weak))
 
 
 def _attribute(value: Any) -> str:
