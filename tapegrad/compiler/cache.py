@@ -26,8 +26,8 @@ from tapegrad.runtime.locks import before_forking, hold_while_forking, module_lo
 from tapegrad.runtime.signals import start, undisturbed
 
 __all__ = [
-    "Stats", "address_of", "address_of_ir", "address_of_made", "digest_of_ir", "known", "make_together", "on_compile",
-    "stats",
+    "Stats", "address_of", "address_of_ir", "address_of_made", "digest_of_ir", "is_linked", "known", "make_together",
+    "on_compile", "stats",
 ]  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def address_of(
     if address is not None:
         return address
     make = partial(jit.draft_function, function, signature, bind)
-    return _obtain(name, key, partial(files.path_of_kernel, key), make)
+    return _obtain(name, key, partial(files.path_of_kernel, key), make, jit.symbol_of(function, signature, bind))
 
 
 def address_of_ir(
@@ -198,12 +198,7 @@ def _obtain(
 
 
 def _load(
-    name: str,
-    key: str,
-    path: str | None,
-    make: Callable[[], bytes | Draft],
-    symbol: str,
-    imports: Mapping[str, int],
+    name: str, key: str, path: str | None, make: Callable[[], bytes | Draft], symbol: str, imports: Mapping[str, int]
 ) -> int:
     """Link a function's object code from disk, or make it, and return its address."""
     with _lock:
@@ -217,7 +212,7 @@ def _load(
                 made = make()
                 if isinstance(made, Draft):
                     (_addresses[key], jump), *_ = _link_drafts(made, [name])
-                    drafts.behind(partial(_replace, jump, key, path, made.better[0]))
+                    drafts.behind(partial(_replace, jump, key, path, made.better[0], symbol))
                 else:
                     linked = link(made, [symbol], imports)
                     if linked is None:
@@ -255,11 +250,14 @@ def make_together(functions: Sequence[types.FunctionType]) -> bool:
     """Let a thread make drafts of functions of words as one module; `address_of` waits for them.
 
     They stand in modules of this library. Nothing is made, and the result is false, if this process or the folder has
-    the last one: the folder has the others then, as they are written first. Else it is true: Python may go on while
-    LLVM works.
+    the last one: the folder has the others then, as they are written first, and all are linked at once. Else it is
+    true: Python may go on while LLVM works.
     """
     last = functions[-1]
-    if last in _drafting or _is_made(fingerprint_of_own(last, words_of(last))):
+    if last in _drafting:
+        return False
+    if _is_made(fingerprint_of_own(last, words_of(last))):
+        undisturbed(partial(_link_together, functions))
         return False
     # To work out all fingerprints takes a tenth of the time in which the functions are made.
     missing = [own for own in functions if not _is_made(known_fingerprint(own, words_of(own)))]
@@ -278,6 +276,24 @@ def make_together(functions: Sequence[types.FunctionType]) -> bool:
     _drafting.update(dict.fromkeys(missing, thread))
     is_written.wait()
     return True
+
+
+def _link_together(functions: Sequence[types.FunctionType]) -> None:
+    """Link functions that the folder has as one library: half of the time that it takes for a library each."""
+    with _lock, _llvm:
+        symbols = {known_fingerprint(own, words_of(own)): jit.symbol_of(own, words_of(own)) for own in functions}
+        codes = {key: _read(key) for key in symbols if key is not None and key not in _addresses}
+        found = {key: code for key, code in codes.items() if code is not None}
+        linked = link(packed([*found.values()]), [symbols[key] for key in found]) if found else None
+        if linked is not None:
+            _addresses.update({key: int(linked[symbols[key]]) for key in found})
+            stats.loaded += len(found)
+
+
+def _read(key: str) -> bytes | None:
+    """Return a kernel's object code if the folder has it."""
+    path = files.path_of_kernel(key)
+    return files.read(path, key) if path else None
 
 
 def _is_made(key: str | None) -> bool:
@@ -305,29 +321,27 @@ def _make_together(functions: Sequence[types.FunctionType], tell: Callable[[], o
 
 def _replace_own(jump: int, function: types.FunctionType, make: Callable[[], bytes]) -> None:
     """Replace the draft of a function of this library, of which nobody knows the fingerprint yet."""
-    key = fingerprint_of_own(function, words_of(function))
-    path = files.path_of_kernel(key)
+    key, symbol = fingerprint_of_own(function, words_of(function)), jit.symbol_of(function, words_of(function))
     _addresses[key] = _drafted[function]
-    found = files.read(path, key) if path else None
-    if found is None:
-        _replace(jump, key, path, make)
-    else:
-        _let_jump(jump, found)
+    _replace(jump, key, files.path_of_kernel(key), make, symbol)
 
 
-def _replace(jump: int, key: str, path: str | None, make: Callable[[], bytes]) -> None:
-    """Make the code that replaces a draft, write it to disk, and let calls of the draft jump to it."""
-    code = make()
-    if path:
-        files.write(path, key, code)
-    _let_jump(jump, code)
-
-
-def _let_jump(jump: int, code: bytes) -> None:
+def _replace(jump: int, key: str, path: str | None, make: Callable[[], bytes], symbol: str) -> None:
+    """Let calls of a draft jump to the code that replaces it: another process has written it to disk, or it is made."""
+    code = files.read(path, key) if path else None
+    if code is None:
+        code = make()
+        if path:
+            files.write(path, key, code)
     with _llvm:
-        linked = link(code, [jit.SYMBOL])
+        linked = link(code, [symbol])
     if linked is not None:
-        ctypes.c_int64.from_address(jump).value = int(linked[jit.SYMBOL])
+        ctypes.c_int64.from_address(jump).value = int(linked[symbol])
+
+
+def is_linked(function: Callable[..., int]) -> bool:
+    """Whether this process has the machine code of a function of words of this library."""
+    return function in _drafted or known_fingerprint(function, words_of(function)) in _addresses
 
 
 def known() -> frozenset[str]:

@@ -287,7 +287,8 @@ def environment() -> bytes:
     import llvmlite
     import llvmlite.binding as llvm
 
-    source = sources(_COMPILER)  # changes of numba's options, of our wrapper, or of an intrinsic's helper count
+    # Changes of numba's options, of our wrapper, or of an intrinsic's helper count.
+    source = [sha256(text).digest() for text in sources(_COMPILER)]
     parts = (
         __version__,
         sys.version_info[:2],
@@ -311,7 +312,8 @@ def _numba_version() -> str:
         return "absent"
     # The name of the dist-info folder has it: importing importlib.metadata would take 20 ms.
     site = os.path.dirname(os.path.dirname(spec.origin))
-    names = sorted(entry for entry in os.listdir(site) if re.fullmatch(r"numba-[^-]+\.(dist|egg)-info", entry))
+    found = [entry for entry in os.listdir(site) if entry.startswith("numba-")]
+    names = sorted(entry for entry in found if re.fullmatch(r"numba-[^-]+\.(dist|egg)-info", entry))
     if names:
         return " ".join(names)
     from importlib.metadata import version

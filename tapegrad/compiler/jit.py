@@ -32,16 +32,16 @@ from typing import TYPE_CHECKING, Any
 from tapegrad.compiler import ahead
 from tapegrad.compiler.assembly import JitError, assemble, target_machine
 from tapegrad.compiler.drafts import Draft, draft_code, draft_of
-from tapegrad.compiler.library import words_of
+from tapegrad.compiler.library import name_of, words_of
 from tapegrad.runtime import garbage
 from tapegrad.runtime.locks import module_lock
 
 if TYPE_CHECKING:
     from tapegrad.compiler.together import Together
 
-__all__ = ["SYMBOL", "JitError", "compile_function", "draft_function", "draft_together", "ir_of"]
+__all__ = ["SYMBOL", "JitError", "compile_function", "draft_function", "draft_together", "ir_of", "symbol_of"]
 
-SYMBOL = "tapegrad_kernel"
+SYMBOL = "tapegrad_kernel"  # the C function of a kernel: see `symbol_of`
 _LONG = 50  # lines of LLVM's IR from which on a draft comes first
 _lock = module_lock()  # neither numba's compiler nor LLVM's text of a module is made by two threads at once
 
@@ -86,20 +86,28 @@ def compile_function(
         return assemble(ir, symbol, machine, **how)
 
 
+def symbol_of(
+    function: Callable[..., Any], signature: tuple[str, ...], bind: Mapping[str, object] | None = None
+) -> str:
+    """Return the name of a kernel's C function: functions of words of this library can be linked together."""
+    is_named = not bind and signature == words_of(function) and name_of(function, signature) is not None
+    return f"{SYMBOL}.{function.__module__}.{function.__name__}" if is_named else SYMBOL
+
+
 def draft_function(
     function: Callable[..., Any], signature: tuple[str, ...], bind: Mapping[str, object] | None = None
 ) -> bytes | Draft:
     """Return what `compile_function` does, or a draft where that takes long; the parameters are the same."""
     with _lock:
-        quick = target_machine(0)
-        ir, how = _lowered(function, signature, bind or {}, SYMBOL, quick)
+        quick, symbol = target_machine(0), symbol_of(function, signature, bind)
+        ir, how = _lowered(function, signature, bind or {}, symbol, quick)
 
         def make() -> bytes:
-            return assemble(ir, SYMBOL, target_machine(), **how)
+            return assemble(ir, symbol, target_machine(), **how)
 
         if "walks" not in how or ir.count("\n") < _LONG or set(signature) != {"int64"}:
             return make()
-        return draft_of(ir, {SYMBOL: len(signature)}, [make], quick)
+        return draft_of(ir, {symbol: len(signature)}, [make], quick)
 
 
 @garbage.kept()
@@ -129,19 +137,21 @@ def _drafts(
         pieces.append(partial(draft_code, text, "drafts", target_machine(0), others))
         ahead.begin(str(len(pieces)), pieces[-1])
 
-    def make(name: str, both: Together) -> bytes:
-        return assemble(both.alone(name, SYMBOL), SYMBOL, target_machine(), walks=True)
+    def make(name: str, function: types.FunctionType, both: Together) -> bytes:
+        symbol = symbol_of(function, words_of(function))
+        return assemble(both.alone(name, symbol), symbol, target_machine(), walks=True)
 
     with ahead.making():
         quick = target_machine(0)
         both = lower(functions, quick, begin, tell)
         if both is None:
             return None
-        counts = {name: own.__code__.co_argcount for name, own in zip(both.wanted, functions, strict=True)}
+        wanted = [*zip(both.wanted, functions, strict=True)]
+        counts = {name: own.__code__.co_argcount for name, own in wanted}
         begun = ahead.parts()
         parts = [begun.get(str(place)) or ahead.Part(own) for place, own in enumerate(pieces, 1)]
         names = both.functions.keys() - {*both.left}
-        return draft_of(both.last, counts, [partial(make, name, both) for name in both.wanted], quick, parts, names)
+        return draft_of(both.last, counts, [partial(make, *own, both) for own in wanted], quick, parts, names)
 
 
 def _lowered_together(

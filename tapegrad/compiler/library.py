@@ -36,7 +36,7 @@ def state_of_files() -> bytes:
                 if own.name.endswith(".py"):
                     status = own.stat()
                     known.append((own.path, status.st_mtime_ns, status.st_size))
-                elif own.is_dir():
+                elif own.name != "__pycache__" and own.is_dir():
                     waiting.append(own.path)
     return sha256(repr((sorted(known), np.__version__)).encode()).digest()
 

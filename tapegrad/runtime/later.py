@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from tapegrad.runtime import garbage
+
 
 def later(
     package: str, files: Mapping[str, str], modules: str = "", otherwise: Callable[[str], Any] | None = None
@@ -30,7 +32,8 @@ def later(
         if name in file_names:
             return import_module(f".{name}", package)
         if name in file_of:
-            value = getattr(import_module(file_of[name], package), name)
+            with garbage.kept():
+                value = getattr(import_module(file_of[name], package), name)
             setattr(sys.modules[package], name, value)  # the next use finds it without coming here
             return value
         if otherwise is not None:
