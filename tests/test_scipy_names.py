@@ -305,6 +305,13 @@ def test_tukeys_distribution_at_its_ends_and_at_lambda_zero() -> None:
     assert tg.testing.gradgradcheck(function, heavy)
 
 
+@pytest.mark.parametrize(("name", "count"), [("tklmbda", 1), ("besselpoly", 2)])
+def test_a_bool_as_a_parameter(name: str, count: int) -> None:
+    function, x = getattr(scipy.special, name), tg.tensor([0.2, 0.6], requires_grad=True)
+    slopes = [tg.autograd.grad(function(x, *[own] * count).sum(), x)[0] for own in (tg.tensor(True), tg.tensor(1.0))]
+    assert slopes[0].tolist() == slopes[1].tolist()
+
+
 def _derivatives(name: str, *operands: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradient and the matrix of second derivatives."""
     function, point = getattr(scipy.special, name), tg.tensor(np.array(operands))

@@ -44,7 +44,7 @@ ufunc(
     {
         "a": lambda ct, a, lmb, nu: ct * xp.where(
             (a == 0.0) & (nu > 0.0) & (nu < 1.0), math.inf,
-            xp.besselpoly(a, lmb + 1.0, nu - 1.0) - xp.besselpoly(a, lmb + 1.0, nu + 1.0),
+            xp.besselpoly(a, lmb + 1.0, -1.0 + nu) - xp.besselpoly(a, lmb + 1.0, nu + 1.0),
         )
     },
 )  # fmt: skip

@@ -84,7 +84,8 @@ def _tukey_slope(x: Any, lmbda: Any, out: Any, by_lmbda: bool) -> Any:
     is_inside = (out > 0.0) & (out < 1.0) & (lmbda * abs(x) < 1.0)
     p = xp.where(is_inside, out, 0.5)
     left, right = xp.log(p), xp.log1p(-p)
-    slope = 1.0 / (xp.exp((lmbda - 1.0) * left) + xp.exp((lmbda - 1.0) * right))
+    power = -1.0 + lmbda  # from a bool nothing is subtracted
+    slope = 1.0 / (xp.exp(power * left) + xp.exp(power * right))
     if by_lmbda:
         slope = slope * (_by_lmbda(lmbda, right) - _by_lmbda(lmbda, left))
     return xp.where(is_inside, slope, 0.0)
