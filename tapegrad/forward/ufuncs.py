@@ -119,13 +119,11 @@ def loop_of(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int] | 
     """Return the addresses of a ufunc's loop for these dtypes and of its data; None if it has no such loop."""
     import ctypes
 
-    inside = Ufunc(id(ufunc))
-    wanted = [dtype.num for dtype in dtypes]
-    codes = ctypes.string_at(inside.types, inside.ntypes * inside.nargs)
-    for number in range(inside.ntypes):
-        first = number * inside.nargs
-        function = inside.functions.unchecked(number)
-        if list(codes[first : first + inside.nargs]) == wanted and function:
+    inside, nargs, wanted = Ufunc(id(ufunc)), ufunc.nargs, bytes([dtype.num for dtype in dtypes])
+    codes = ctypes.string_at(inside.types, ufunc.ntypes * nargs)
+    for number in range(ufunc.ntypes):
+        function = inside.functions.unchecked(number) if codes[number * nargs : (number + 1) * nargs] == wanted else 0
+        if function:
             return function, inside.data.unchecked(number) if inside.data else 0
     return None
 
