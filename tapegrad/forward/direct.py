@@ -39,11 +39,19 @@ _FEW_ROWS: Final = 32
 _LONG_ROW: Final = 32
 
 
-def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
-    """Return the forward of a ufunc for operands of these layouts: its inner loop if the rows are evenly spaced."""
+def direct(
+    ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout, of_numbers: bool = False
+) -> Callable[..., Any]:
+    """Return the forward of a ufunc for operands of these layouts: its inner loop if the rows are evenly spaced.
+
+    NumPy returns a number that is no array where there are no dimensions. The loop returns an array, so it serves that
+    case only if `of_numbers` says so.
+    """
     if not isinstance(ufunc, np.ufunc) or ufunc.signature or (ufunc.nin, ufunc.nout) != (len(layouts), 1):
         return ufunc
     if not all(map(_has_words, layouts)):
+        return ufunc
+    if not result.ndim and not of_numbers:
         return ufunc
     return _over_rows(
         ufunc,
@@ -58,7 +66,7 @@ def direct_where(layouts: Sequence[Layout], result: Layout) -> Callable[..., Any
     """Return the forward of ``np.where`` for operands of these layouts: a loop of ours as `direct` has NumPy's."""
     condition, *others = layouts
     is_real = condition.dtype.kind == "b" and not condition.inline and result.dtype.kind == "f"
-    if not is_real or any(own.dtype != result.dtype for own in others):
+    if not is_real or not result.ndim or any(own.dtype != result.dtype for own in others):
         return np.where
     return _over_rows(np.where, layouts, result, True, lambda: (_where_address(result.dtype.name), 0))
 
@@ -71,7 +79,7 @@ def _over_rows(
     find: Callable[[], tuple[int, int] | None],
 ) -> Callable[..., Any]:
     """Return the forward that calls a loop, whose address and data are found, for each row; else another function."""
-    if result.dtype.kind not in "fbiu" or not result.ndim or not result.contiguous:
+    if result.dtype.kind not in "fbiu" or not result.contiguous:
         return otherwise
     strides = [broadcast_strides(own.shape, own.strides, result.shape) for own in layouts]
     lengths, steps = coalesce(result.shape, [*strides, contiguous_strides(result.shape, result.dtype.itemsize)])

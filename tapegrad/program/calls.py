@@ -1,8 +1,4 @@
-"""Calls of operations in a function that is traced: what was worked out for one serves all of its kind.
-
-A call is of the kind of another one if its operands have the same layouts, and its other arguments are the same, as in
-`tapegrad.recording.keys`. Then it needs no binding, and its entry is written in 3 µs.
-"""
+"""Calls of operations in a function that is traced. One of a known kind needs no binding, and is written in 3 µs."""
 
 from __future__ import annotations
 
@@ -12,64 +8,24 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import dtypes, modes
-from tapegrad.ops.indexing import row_like
+from tapegrad import modes
+from tapegrad.compiler.cache import is_linked
 from tapegrad.ops.table.gateway import constant, raw_data
 from tapegrad.program.exact import Exact
+from tapegrad.program.kinds import Kind, arguments_key, converted_operands, find_kind, keep_kind, kinds
 from tapegrad.program.lists import entry_of
 from tapegrad.program.numbers import Numbers, array_of
 from tapegrad.program.program import Entry
 from tapegrad.program.traced import Traced, set_data
-from tapegrad.program.traced_calls import writer
-from tapegrad.recording.keys import MAKES_VIEWS, SEQUENCE_OF_OPERANDS
+from tapegrad.program.traced_calls import call_traced, writer
+from tapegrad.recording.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
-from tapegrad.runtime import state
-from tapegrad.runtime.named_tuples import NamedTuple
-from tapegrad.tape.layout import FLOAT, INTEGER, Layout, contiguous_layout, layout_of
+from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tensor import Tensor
 
-FEW: Final = 200  # operations, which take no longer than to load what serves them
+FEW: Final = 200  # operations, which take no longer than to load what serves them, if it is not loaded yet
 _new: Final = object.__new__
-_PLAIN: Final = (int, float, bool, str, type(None), type(Ellipsis))
-
-
-class Kind(NamedTuple):
-    """What calls of one kind share, of an operation with one result and without arrays of indices.
-
-    Attributes
-    ----------
-    plan : Plan
-    layout : Layout
-        Of the value: row by row.
-    shown : Layout
-        Of the result as the function sees it, which is an array also if it is one number.
-    converted : tuple of int
-        The operands that are Python's integers, and become floats.
-    is_view : bool
-        Whether the result is a view of the operand.
-    """
-
-    plan: Plan
-    layout: Layout
-    shown: Layout
-    converted: tuple[int, ...] = ()
-    is_view: bool = False
-
-
-def kind_of(plan: Plan, out: Any, converted: tuple[int, ...] = (), is_view: bool = False) -> Kind:
-    """Return the kind of calls with a plan, given the result of one."""
-    layout = layout_of(np.asarray(out))
-    shown = layout.tracked if plan.records else layout
-    return Kind(plan, contiguous_layout(layout.shape, layout.dtype), shown, converted, is_view)
-
-
-#: By what calls are told apart: kinds of calls of all traces, as those of operations have plans that stay.
-_kinds: Final[dict[Any, Kind]] = {}
-_MOST_KINDS: Final = 1 << 13
-state.register("program.calls: kinds of calls", lambda: len(_kinds), _kinds.clear)
-dtypes.on_change.append(_kinds.clear)
-
 #: What Python has for its numbers.
 _ARITHMETIC: Final = frozenset(("add", "sub", "mul", "div", "pow", "neg", "abs", "floor_divide", "remainder"))
 
@@ -121,13 +77,14 @@ class Calls(Numbers):
 
     def let_serve(self) -> None:
         """Let compiled code serve calls, unless they are few, each one is noted, or operands may be stale views."""
-        serves = len(self.entries) >= FEW and not self.has_writes and self.script is None
+        is_worth = len(self.entries) >= FEW or is_linked(call_traced)
+        serves = is_worth and not self.has_writes and self.script is None
         self.call_traced = self._compiled if serves else None
 
     @functools.cached_property
     def _compiled(self) -> Callable[..., Any]:
         serves: Callable[..., Any] = writer(
-            _kinds, self._codes, self._python_numbers, self._results, self._by_identity, self.layouts, self.values,
+            kinds, self._codes, self._python_numbers, self._results, self._by_identity, self.layouts, self.values,
             self.entries, self._held, self._noted,
         )  # fmt: skip
         return serves
@@ -163,14 +120,12 @@ class Calls(Numbers):
             operands.append(value)
             numbers.append(self.number_of(value) if number is None else number)
         if rest or kwargs:
-            more = _arguments(rest, kwargs)
+            more = arguments_key(rest, kwargs)
             if more is None:
                 return call(*args, **kwargs)
             key += more
         whole = tuple(key)
-        known = _kinds.get(whole)
-        if known is None and plans.flags & MAKES_VIEWS:
-            known = _kind_of_row(whole)
+        known = find_kind(whole)
         if known is None:
             return self._learn(whole, operands, call, args, kwargs)
         for place in known.converted:
@@ -280,11 +235,9 @@ class Calls(Numbers):
         result = call(*args, **kwargs)
         bound, kind, made = self._last
         if made is result and (self._count, self.looks) == before:
-            converted = _converted(operands, bound.operands)
+            converted = converted_operands(operands, bound.operands)
             if converted is not None:
-                state.put(_kinds, key, kind._replace(converted=converted) if converted else kind, _MOST_KINDS)
-                if kind.is_view and key[-2] is int:
-                    _kinds[key[:-1]] = kind  # for other integers
+                keep_kind(key, kind._replace(converted=converted) if converted else kind)
         return result
 
     def renew_all(self, values: Iterable[Any]) -> None:
@@ -298,51 +251,3 @@ class Calls(Numbers):
     def forget_last(self) -> None:
         """Forget the last call."""
         self._last = None, None, None
-
-
-def _kind_of_row(key: tuple[Any, ...]) -> Kind | None:
-    """Return the kind of a call whose key ends with an integer, if one with another integer is known; else None."""
-    known = _kinds.get(key[:-1]) if key[-2] is int else None
-    plan = None if known is None else row_like(known.plan, key[-1])
-    return None if known is None or plan is None else state.put(_kinds, key, known._replace(plan=plan), _MOST_KINDS)
-
-
-def _converted(operands: Sequence[Any], bound: Sequence[Tensor]) -> tuple[int, ...] | None:
-    """Return which operands are integers that became floats; None if an operand became anything else."""
-    converted: list[int] = []
-    if len(operands) != len(bound):
-        return None
-    for place, (own, other) in enumerate(zip(operands, bound, strict=True)):
-        if own.__class__ is float or own.__class__ is int:
-            if not other._layout.weak or raw_data(other) != own:
-                return None
-            if other._layout is FLOAT and own.__class__ is int:
-                converted.append(place)
-            elif other._layout is not (FLOAT if own.__class__ is float else INTEGER):
-                return None
-        elif raw_data(other) is not raw_data(own) or other._node is not own._node:
-            return None
-    return tuple(converted)
-
-
-def _arguments(rest: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any] | None:
-    """Return arguments besides operands with their classes, as 1 equals True and 1.0; None if one may change."""
-    key: list[Any] = []
-    for value in (*rest, *kwargs, *kwargs.values()):
-        if not _add(key, value):
-            return None
-    return key
-
-
-def _add(key: list[Any], value: Any) -> bool:
-    kind = value.__class__
-    if kind is slice:
-        key += (slice, value.start, value.stop, value.step)
-        return all(part is None or part.__class__ is int for part in key[-3:])
-    if kind is tuple or kind is list:
-        key += (kind, len(value))
-        return all(_add(key, item) for item in value)
-    if kind not in _PLAIN and not isinstance(value, (np.dtype, type)):
-        return False
-    key += (kind, value if kind is not float or value else repr(value))
-    return True

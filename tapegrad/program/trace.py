@@ -24,10 +24,10 @@ from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.index_values import TracedIndices
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
-from tapegrad.program.calls import kind_of
 from tapegrad.program.columns import Columns
 from tapegrad.program.effects import Outside
 from tapegrad.program.entry import load_tracing
+from tapegrad.program.kinds import kind_of
 from tapegrad.program.numbers import array_of
 from tapegrad.program.outside import Takes
 from tapegrad.program.placed import with_stacks

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call, stack
+from tapegrad.program.kinds import find_row
 from tapegrad.program.lists import Entry
 from tapegrad.program.traced import Traced
 from tapegrad.program.writing_down import (
@@ -26,9 +27,9 @@ from tapegrad.program.writing_down import (
     pair_of,
     write_call,
 )
-from tapegrad.recording.native import as_float, decref, incref, integer, load, new_object
+from tapegrad.recording.native import as_float, decref, incref, integer, load, new_object, vectorcall
 from tapegrad.recording.objects import TensorObject, plain_layout, runtime
-from tapegrad.recording.operands import items_of
+from tapegrad.recording.operands import decref_all, items_of
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List, NDArray, Object, Slice, Tuple
 from tapegrad.runtime.structs import Array
@@ -39,8 +40,9 @@ _BEFORE: Final = 3  # arguments that are not the call's
 _MOST: Final = 8  # operands
 MOST_ITEMS: Final = 32  # of a key, behind the operands
 _KEY_BYTES: Final = 8 * MOST_ITEMS
+_OPERAND_BYTES: Final = 8 * _MOST
 LEFT: Final = -1
-CONVERTED: Final = 3  # of `tapegrad.program.calls.Kind`, as in `tapegrad.program.writing_down`
+CONVERTED: Final = 3  # of `tapegrad.program.kinds.Kind`, as in `tapegrad.program.writing_down`
 
 
 def is_simple(writer: WriterFields, value: Object) -> int:
@@ -115,16 +117,16 @@ def read_operand(writer: WriterFields, value: Object, is_plain: int, place: int,
     return 1 if writer.values.items[integer(number)].type != writer.entry_type else 0
 
 
-def convert(writer: WriterFields, kind: Tuple, operands: Tuple, numbers: Tuple) -> int:
+def convert(writer: WriterFields, kind: Tuple, operands: Array[Object], numbers: Tuple) -> int:
     """Let integers become floats where the kind of a call says so; return 0 if one is left."""
     places = Tuple(kind.items[CONVERTED])
     for k in range(places.length):
         place = integer(places.items[k])
-        value = Object(as_float(operands.items[place]))
+        value = Object(as_float(operands[place]))
         if value == 0:
             return 0
-        decref(operands.items[place])
-        operands.items[place] = value
+        decref(operands[place])
+        operands[place] = value
         number = number_of_python(writer, value)
         if number == 0:
             return 0
@@ -134,24 +136,39 @@ def convert(writer: WriterFields, kind: Tuple, operands: Tuple, numbers: Tuple) 
     return 1
 
 
+def known_kind(writer: WriterFields, key: Tuple, n_operands: int) -> Tuple:
+    """Return the kind of a call, with a reference; None if it is not known, and 0 if Python raised."""
+    kind, last = Tuple(call(writer.get_item, writer.kinds, key)), key.length - 2
+    if kind == 0 and last >= 2 + n_operands and key.items[last] == writer.runtime.int_type:
+        args = Array[Object](stack(8))
+        args[0] = key
+        return Tuple(vectorcall(writer.find_row, args, 1, 0))
+    if kind == 0:
+        kind = Tuple(writer.runtime.none)
+    incref(kind)  # Python may run in the forward, and forget it
+    return kind
+
+
 def serve(
-    writer: WriterFields, key: Tuple, operands: Tuple, numbers: Tuple, values: Array[Object], is_plain: int
+    writer: WriterFields, key: Tuple, operands: Array[Object], count: int, numbers: Tuple, is_plain: int
 ) -> Object:
     """Read a call, and compute it; the tuples are new."""
     fits = 1
-    for k in range(operands.length):
-        incref(values[k])
-        operands.items[k] = values[k]
+    for k in range(count):
         if fits != 0:
-            fits = read_operand(writer, values[k], is_plain, k, key, numbers)
-    kind = Tuple(call(writer.get_item, writer.kinds, key) if fits != 0 else 0)
-    if kind == 0 or convert(writer, kind, operands, numbers) == 0:
+            fits = read_operand(writer, operands[k], is_plain, k, key, numbers)
+    if fits == 0:
         return left(writer.runtime)
-    incref(kind)  # Python may run in the forward, and forget it
-    result = write_call(writer, kind, operands, numbers)
+    kind = known_kind(writer, key, count)
+    if kind == 0 or kind == writer.runtime.none:
+        return Object(kind)
+    if convert(writer, kind, operands, numbers) == 0:
+        decref(kind)
+        return left(writer.runtime)
+    result = write_call(writer, kind, operands, count, numbers)
     if kind.items[IS_VIEW] == writer.runtime.true and result != 0 and result != writer.runtime.none:
         enabled = writer.runtime.false if is_plain else writer.runtime.true
-        if note_view(writer, result, operands.items[0], kind.items[PLAN], enabled) == 0:
+        if note_view(writer, result, operands[0], kind.items[PLAN], enabled) == 0:
             decref(result)
             result = Object(0)
     decref(kind)
@@ -192,24 +209,27 @@ def call_traced(self: NDArray, args: Array[Object], nargs: int) -> int:
         n_items = add_argument(writer, items, n_items, args[_BEFORE + k])
     if count > _MOST or count == 0 or n_items == LEFT:
         return left(runtime)
+    operands = Array[Object](stack(_OPERAND_BYTES))
+    for k in range(count):  # of a list, which Python may change
+        incref(values[k])
+        operands[k] = values[k]
     key = Tuple(new_object(runtime.tuple_type, 2 + count + n_items))
-    operands = Tuple(new_object(runtime.tuple_type, count))
     numbers = Tuple(new_object(runtime.tuple_type, count))
-    if key != 0 and operands != 0 and numbers != 0:
+    if key != 0 and numbers != 0:
         incref(args[0])
         incref(args[1])
         key.items[0], key.items[1] = args[0], args[1]
         for k in range(n_items):
             incref(items[k])
             key.items[2 + count + k] = items[k]
-        result = serve(writer, key, operands, numbers, values, 1 if args[1] == runtime.false else 0)
+        result = serve(writer, key, operands, count, numbers, 1 if args[1] == runtime.false else 0)
+    decref_all(operands, count)
     drop(key)
-    drop(operands)
     drop(numbers)
     return result
 
 
-_FIXED: Final = (Traced, Entry, str, np.asarray, (), tuple(range(8)))
+_FIXED: Final = (Traced, Entry, str, np.asarray, find_row, (), tuple(range(8)))
 _OF_PYTHON: Final = [
     ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
     for name in ("PyDict_GetItemWithError", "PyDict_SetItem")

@@ -18,7 +18,6 @@ from tapegrad.recording.objects import (
     PlanObject,
     Runtime,
     TensorObject,
-    new_tensor,
 )
 from tapegrad.recording.operands import decref_all
 from tapegrad.recording.plan import Plan
@@ -29,7 +28,7 @@ from tapegrad.tape.structs import PlanFields
 
 __all__ = ["IS_VIEW", "PLAN", "WriterFields", "drop", "hold", "left", "number_of", "pair_of", "write_call"]
 
-PLAN, LAYOUT, SHOWN, _, IS_VIEW = range(5)  # the fields of `tapegrad.program.calls.Kind`
+PLAN, LAYOUT, SHOWN, _, IS_VIEW, FORWARD = range(6)  # the fields of `tapegrad.program.kinds.Kind`
 
 
 class PlanOfEntry(Object, of=Plan):
@@ -48,6 +47,7 @@ class WriterFields(Struct):
     entry_type: Type
     str_type: Type
     as_array: Object  # a function of NumPy
+    find_row: Object  # `tapegrad.program.kinds.find_row`
     empty: Object  # a tuple
     lengths: Tuple  # integers from 0 on
     get_item: int  # PyDict_GetItemWithError: the reference is borrowed, and 0 if there is none
@@ -112,11 +112,12 @@ def hold(things: List, thing: Object) -> int:
     return 0 if append(things, thing) & C_INT else 1
 
 
-def forward_of(fields: PlanFields, data: Array[Object], count: int) -> Object:
-    """Return what the forward of a plan computes; 0 if Python raised."""
+def computed(runtime: Runtime, kind: Tuple, fields: PlanFields, data: Array[Object], count: int) -> Object:
+    """Return what the forward of a kind computes; 0 if Python raised."""
     for k in range(count):
         incref(data[k])
-    out = Object(vectorcall(fields.forward, data, count, 0))
+    forward = kind.items[FORWARD] if kind.items[FORWARD] != runtime.none else fields.forward
+    out = Object(vectorcall(forward, data, count, 0))
     decref_all(data, count)
     return out
 
@@ -176,42 +177,32 @@ def show(writer: WriterFields, result: TensorObject, array: Object, layout: Obje
     result.type = writer.traced_type
 
 
-def constant_of(writer: WriterFields, number: int, layout: Object) -> Object:
-    """Return a value that is there already as a tensor without a graph; None if it is not computed."""
-    runtime, value = writer.runtime, writer.values.items[number]
-    if value.type != runtime.array_type:
-        return left(runtime)
-    incref(value)
-    incref(layout)
-    incref(runtime.none)
-    result = new_tensor(runtime, NDArray(value), LayoutObject(layout), runtime.none)
-    if result != 0:
-        incref(writer.traced_type)
-        decref(result.type)
-        result.type = writer.traced_type
-    return Object(result)
+def write_call(writer: WriterFields, kind: Tuple, operands: Array[Object], count: int, numbers: Tuple) -> Object:
+    """Compute a call of a kind, and return its result; None if it is left, and 0 if Python raised.
 
-
-def write_call(writer: WriterFields, kind: Tuple, operands: Tuple, numbers: Tuple) -> Object:
-    """Compute a call of a kind, and return its result; None if it is left, and 0 if Python raised."""
-    runtime, plan, count = writer.runtime, PlanOfEntry(kind.items[PLAN]), operands.length
+    What was computed before is not computed again: the new result has the same data, and an entry of its own.
+    """
+    runtime, plan = writer.runtime, PlanOfEntry(kind.items[PLAN])
     fields = PlanFields(integer(plan.address))
     is_new, data = 1 if fields.wanted_operands == 0 else 0, Array[Object](stack(64))
     is_coded = call(writer.get_item, writer.codes, plan) if is_new != 0 else 0
     if count != fields.arity or fields.pack != 0 or is_coded != 0:
         return left(runtime)
     for k in range(count):
-        value = operands.items[k]
+        value = operands[k]
         data[k] = Object(TensorObject(value).data) if value.type == writer.traced_type else value
     key = pair_of(runtime, plan, numbers)
     if key == 0:
         return Object(0)
     number = Object(call(writer.get_item, writer.results, key))
-    if number != 0 and is_new != 0:
-        decref(key)
-        return constant_of(writer, integer(number), kind.items[SHOWN])
-    out = forward_of(fields, data, count)
-    if out == 0 or number_of(writer, out) != 0:  # an operand, as it is
+    known = writer.values.items[integer(number)] if number != 0 else Object(0)
+    out = known if known != 0 else computed(runtime, kind, fields, data, count)
+    if known != 0:
+        incref(known)
+    is_left = known != 0 and known.type != runtime.array_type  # it is not computed
+    if known == 0 and out != 0 and out.references > 1:
+        is_left = number_of(writer, out) != 0  # an operand, as it is
+    if out == 0 or is_left:
         decref(key)
         if out == 0:
             return out
@@ -220,22 +211,17 @@ def write_call(writer: WriterFields, kind: Tuple, operands: Tuple, numbers: Tupl
     array = array_of(writer, out)
     result = TensorObject(0)
     if array != 0:
-        result = result_of(runtime, PlanObject(plan), fields, out, operands.items, data, count)
+        result = result_of(runtime, PlanObject(plan), fields, out, operands, data, count)
     if result != 0:
         show(writer, result, array, kind.items[SHOWN])
         is_bound = 1
-        if number != 0:
-            incref(number)
-            is_bound = hold(writer.held, array)
-        else:
-            number = write_new(writer, plan, key, kind.items[LAYOUT], array, runtime.false if is_new else runtime.true)
-        if number == 0 or is_bound == 0 or bind(writer, array, number) == 0:
-            is_bound = 0
-        elif out != array and fields.save >> count & 1:  # a residual
-            is_bound = hold(writer.held, out)
-            if is_bound != 0:
-                is_bound = bind(writer, out, number)
-        drop(number)
+        if known == 0:
+            records = runtime.false if is_new else runtime.true
+            number = write_new(writer, plan, key, kind.items[LAYOUT], array, records)
+            is_bound = 1 if number != 0 and bind(writer, array, number) else 0
+            if is_bound != 0 and out != array and fields.save >> count & 1:  # a residual
+                is_bound = 1 if hold(writer.held, out) and bind(writer, out, number) else 0
+            drop(number)
         if is_bound == 0:
             decref(result)
             result = TensorObject(0)
