@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -32,10 +32,11 @@ def load_digits() -> tuple[np.ndarray, np.ndarray]:
     >>> images.shape, labels[:5].tolist()
     ((1797, 64), [0, 1, 2, 3, 4])
     """
-    with bz2.open(Path(__file__).with_name("digits.txt.bz2")) as file:
-        characters = np.frombuffer(file.read(), np.uint8).reshape(-1, 66)[:, :65]  # the last ends the line
-    table = np.searchsorted(np.frombuffer(_DIGITS, np.uint8), characters)
-    return table[:, :64] / 16, table[:, 64].copy()
+    with lzma.open(Path(__file__).with_name("digits.txt.xz")) as file:
+        characters = np.frombuffer(file.read(), np.uint8)
+    numbers = np.searchsorted(np.frombuffer(_DIGITS, np.uint8), characters)
+    images, labels = np.split(numbers, [len(numbers) // 65 * 64])
+    return images.reshape(-1, 64) / 16, labels.copy()
 
 
 _DIGITS = b"0123456789abcdefg"  # from 0 to 16
