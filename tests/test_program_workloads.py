@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -98,10 +100,12 @@ def test_of_full_size(workload: Workload) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Cannot cache compiled function")  # of PyTensor, by Numba
-@pytest.mark.parametrize("tool", ["torch", "casadi", "pytensor"])
+@pytest.mark.parametrize("tool", ["torch", "casadi", "casadi.c", "pytensor"])
 @pytest.mark.parametrize("name", ["rosenbrock_10", "options", "bundle", "schools"])
 def test_other_tools(tool: str, name: str) -> None:
-    pytest.importorskip(tool)
+    pytest.importorskip(TOOLS[tool].package)
+    if tool == "casadi.c" and shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
     data = WORKLOADS[name].data(quick=True)
     assert differs(results(tool, WORKLOADS[name], data), by_hand(WORKLOADS[name], data)) is None
 

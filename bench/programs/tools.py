@@ -34,6 +34,7 @@ TOOLS = {
     "torch.compile": About("torch.compile, with its C++ compiler", "torch_compile", "torch"),
     "jax": About("jax.jit, until the results are there", "jax", "jax"),
     "casadi": About("a function of scalars (SX)", "casadi", "casadi"),
+    "casadi.c": About("the same as C code, by the system's compiler", "casadi_c", "casadi"),
     "pytensor": About("a compiled graph, its loops unrolled", "pytensor", "pytensor"),
 }
 

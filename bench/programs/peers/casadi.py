@@ -96,8 +96,8 @@ def array(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def function(workload: Workload, data: Data) -> Callable[..., Any]:
-    """Return the function of all items, or of the arrays as they are."""
+def function(workload: Workload, data: Data, make: Callable[[Any], Any] = lambda own: own) -> Callable[..., Any]:
+    """Return the function of all items, or of the arrays as they are; `make` gets CasADi's function of one."""
     inputs, items = len(data.inputs), 0 if workload.derivative == "gradient" else len(data.inputs[0])
     symbols, values = [], []
     for number, own in enumerate(arrays(data)):
@@ -107,7 +107,7 @@ def function(workload: Workload, data: Data) -> Callable[..., Any]:
     value = casadi.vertcat(*map(_sx, np.ravel(bound(workload, FUNCTIONS, data)(*values))))
     derivatives = [casadi.jacobian(value, symbol) for symbol in symbols[:inputs]]
     outputs = [casadi.densify(casadi.vec(own.T)) for own in (value, *derivatives)]
-    compiled = casadi.Function("f", symbols, outputs)
+    compiled = make(casadi.Function("f", symbols, outputs))
     rows: tuple[int, ...] = (value.numel(),) if workload.derivative == "jacobian" else ()
     if not items:
         shapes = [rows, *(own.shape for own in data.inputs)]
