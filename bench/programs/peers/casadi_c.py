@@ -18,6 +18,9 @@ from bench.programs.workload import Workload
 __all__ = ["array", "function"]
 
 
+_AT_MOST = ("timeout", "30")  # seconds; else the compiler goes on when this process is given up
+
+
 def function(workload: Workload, data: Data) -> Callable[..., Any]:
     return of_casadi(workload, data, _compiled)
 
@@ -31,5 +34,5 @@ def _compiled(own: Any) -> Any:
         library = str(Path(folder, "code.so"))
         # What -O3 makes is no faster, and takes three times as long.
         options = ["-O1", "-march=native", "-shared", "-fPIC"]
-        subprocess.run(["cc", *options, f"{folder}/code.c", "-o", library], check=True)
+        subprocess.run([*_AT_MOST, "cc", *options, f"{folder}/code.c", "-o", library], check=True)
         return casadi.external(own.name(), library)
