@@ -58,7 +58,6 @@ def test_a_trace_compiles_no_kernels(tmp_path: Path) -> None:
 
 
 LINKS = """
-import sys
 import numpy as np
 import tapegrad as tg
 from tapegrad.compiler import cache

@@ -205,7 +205,7 @@ def _load(
         if key in _addresses:  # another thread was faster
             return _addresses[key]
         with _llvm:
-            code = files.read(path, key) if path else None
+            code = files.read(path, key)
             linked = link(code, [symbol], imports) if code is not None else None
             if linked is None:
                 _tell([name])
@@ -282,18 +282,13 @@ def _link_together(functions: Sequence[types.FunctionType]) -> None:
     """Link functions that the folder has as one library: half of the time that it takes for a library each."""
     with _lock, _llvm:
         symbols = {known_fingerprint(own, words_of(own)): jit.symbol_of(own, words_of(own)) for own in functions}
-        codes = {key: _read(key) for key in symbols if key is not None and key not in _addresses}
+        missing = [key for key in symbols if key is not None and key not in _addresses]
+        codes = {key: files.read(files.path_of_kernel(key), key) for key in missing}
         found = {key: code for key, code in codes.items() if code is not None}
         linked = link(packed([*found.values()]), [symbols[key] for key in found]) if found else None
         if linked is not None:
             _addresses.update({key: int(linked[symbols[key]]) for key in found})
             stats.loaded += len(found)
-
-
-def _read(key: str) -> bytes | None:
-    """Return a kernel's object code if the folder has it."""
-    path = files.path_of_kernel(key)
-    return files.read(path, key) if path else None
 
 
 def _is_made(key: str | None) -> bool:
@@ -328,7 +323,7 @@ def _replace_own(jump: int, function: types.FunctionType, make: Callable[[], byt
 
 def _replace(jump: int, key: str, path: str | None, make: Callable[[], bytes], symbol: str) -> None:
     """Let calls of a draft jump to the code that replaces it: another process has written it to disk, or it is made."""
-    code = files.read(path, key) if path else None
+    code = files.read(path, key)
     if code is None:
         code = make()
         if path:

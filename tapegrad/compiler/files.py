@@ -121,8 +121,10 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def read(path: str, key: str) -> bytes | None:
-    """Return the object code at ``path``; None if it is absent, broken, of another key, or not ours."""
+def read(path: str | None, key: str) -> bytes | None:
+    """Return the object code at ``path``; None if it is absent, broken, of another key, or not ours, or has no path."""
+    if path is None:
+        return None
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())

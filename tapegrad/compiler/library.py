@@ -93,7 +93,7 @@ def _digest() -> str:
 
 
 def _read(path: str | None, digest: str) -> dict[str, str]:
-    raw = files.read(path, digest) if path is not None else None
+    raw = files.read(path, digest)
     pairs = (line.rpartition(" ") for line in raw.decode().splitlines()) if raw is not None else ()
     return {name: found for name, _, found in pairs}
 

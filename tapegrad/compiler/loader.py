@@ -1,4 +1,4 @@
-"""The loader: LLVM's linker loads object code into this process, a file or several as one library (0.2 ms, and 0.1)."""
+"""The loader: LLVM's linker loads object code into this process. A file takes 0.2 ms, among others of a library 0.1."""
 
 from __future__ import annotations
 

@@ -77,8 +77,8 @@ class Calls(Numbers):
 
     def let_serve(self) -> None:
         """Let compiled code serve calls, unless they are few, each one is noted, or operands may be stale views."""
-        is_worth = len(self.entries) >= FEW or is_linked(call_traced)
-        serves = is_worth and not self.has_writes and self.script is None
+        may_serve = not self.has_writes and self.script is None
+        serves = may_serve and (len(self.entries) >= FEW or is_linked(call_traced))
         self.call_traced = self._compiled if serves else None
 
     @functools.cached_property

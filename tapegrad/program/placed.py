@@ -21,12 +21,10 @@ _FEWEST: Final = 8  # rows that are placed
 
 
 class _Group:
-    """Values that are parts of one sum: which rows are placed, some of them more than once."""
+    """Values that are parts of one sum: how many rows are placed, and which."""
 
-    __slots__ = ("joined", "length", "rows")
-
-    def __init__(self, length: int, row: int) -> None:
-        self.length, self.rows = length, [row]
+    def __init__(self, rows: int, row: int) -> None:
+        self.length, self.count, self.rows = rows, 1, {row}
         self.joined: _Group | None = None
 
     def root(self) -> _Group:
@@ -41,13 +39,14 @@ class _Group:
         """Return the group of both."""
         more, less = (self, other) if len(self.rows) >= len(other.rows) else (other, self)
         if more is not less:
-            more.rows += less.rows
-            less.joined, less.rows = more, []
+            more.count += less.count
+            more.rows |= less.rows
+            less.joined, less.rows = more, set()
         return more
 
     def pays(self) -> bool:
         """Whether a stack is less work."""
-        return len(self.rows) >= _FEWEST and 2 * len(set(self.rows)) >= self.length
+        return self.count >= _FEWEST and 2 * len(self.rows) >= self.length
 
 
 class _Rows:
@@ -73,10 +72,9 @@ def with_stacks(program: Program) -> Program:
     is_long = np.bincount(sums[placed], minlength=count) >= _FEWEST
     places = np.flatnonzero(is_placing | is_added)
     groups = _groups(program, places[is_long[sums[columns.results(places)]]].tolist(), used)
-    paying = {root for root in {group.root() for _, group in groups.values()} if root.pays()}
-    if not paying:
+    chosen = {number: place for number, (place, group) in groups.items() if group.root().pays()}
+    if not chosen:
         return program
-    chosen = {number: place for number, (place, group) in groups.items() if group.root() in paying}
     touched = {*chosen.values()}
     for number in chosen:
         touched.update(users[ends[number] - takes[number] : ends[number]].tolist())
@@ -125,20 +123,19 @@ def _groups(program: Program, places: Sequence[int], used: np.ndarray) -> dict[i
     These are computed by entries at some places, in order.
     """
     groups: dict[int, tuple[int, _Group]] = {}
-    layouts, entries, is_part = program.layouts, program.entries, (used == 1).tolist()
-    placing = op_table["index_scatter_add"]
+    layouts = program.layouts
+    placing, adding = op_table["index_scatter_add"], op_table["add"]
     for place in places:
-        entry = entries[place]
-        result = entry[4][0]
-        if entry[0] is placing:
+        entry = program.entries[place]
+        op, operands, attrs, _, (result, *_), _ = entry
+        if op is placing:
             row = _row_of(program, entry)
             if row is not None:
                 groups[result] = place, _Group(layouts[result].shape[0], row)
-            continue
-        one, two = entry[1]
-        parts = [groups[own][1] for own in (one, two) if own in groups and is_part[own]]
-        if parts and not entry[2] and layouts[one] is layouts[two] is layouts[result]:
-            groups[result] = place, parts[0].root().join(parts[-1].root())
+        elif op is adding and (operands[0] in groups or operands[1] in groups) and not attrs:
+            parts = [own for own in operands if own in groups and used[own] == 1]
+            if parts and layouts[operands[0]] is layouts[operands[1]] is layouts[result]:
+                groups[result] = place, groups[parts[0]][1].root().join(groups[parts[-1]][1].root())
     return groups
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -139,8 +139,7 @@ def _token(program: Program) -> bytes:
     """
     codes, examples = program.kinds
     known: dict[bytes, int] = {}
-    kinds = _kind_tokens(program, examples)
-    numbers = np.array([known.setdefault(own, len(known)) for own in kinds], np.int32)
+    numbers = np.array([known.setdefault(_kind_token(program, place), len(known)) for place in examples], np.int32)
     digest = sha256()
     for part in known:
         digest.update(part)
@@ -166,15 +165,14 @@ def _in_order(numbers: np.ndarray) -> np.ndarray:
     return order
 
 
-def _kind_tokens(program: Program, places: Sequence[int]) -> Iterator[bytes]:
-    """Yield for each entry at some places a digest of its operation, attributes and layouts."""
-    for place in places:
-        op, operands, attrs, index_arrays, results, _ = program.entries[place]
-        if not op.file and op not in _OF_PROGRAMS and op.family not in _FAMILIES:
-            raise TypeError(f"{op.name} is an operation of the user")
-        words = [(name, _attribute(value)) for name, value in attrs.items()]
-        layouts = [_layouts(program, own) for own in (operands, index_arrays, results)]
-        yield sha256(repr((op.file, op.name, words, layouts)).encode()).digest()
+def _kind_token(program: Program, place: int) -> bytes:
+    """Return a digest of an entry's operation, attributes and layouts."""
+    op, operands, attrs, index_arrays, results, _ = program.entries[place]
+    if not op.file and op not in _OF_PROGRAMS and op.family not in _FAMILIES:
+        raise TypeError(f"{op.name} is an operation of the user")
+    words = [(name, _attribute(value)) for name, value in attrs.items()]
+    layouts = [_layouts(program, own) for own in (operands, index_arrays, results)]
+    return sha256(repr((op.file, op.name, words, layouts)).encode()).digest()
 
 
 def _layouts(program: Program, numbers: Sequence[int]) -> list[str]:

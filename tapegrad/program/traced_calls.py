@@ -153,12 +153,9 @@ def serve(
     writer: WriterFields, key: Tuple, operands: Array[Object], count: int, numbers: Tuple, is_plain: int
 ) -> Object:
     """Read a call, and compute it; the tuples are new."""
-    fits = 1
     for k in range(count):
-        if fits != 0:
-            fits = read_operand(writer, operands[k], is_plain, k, key, numbers)
-    if fits == 0:
-        return left(writer.runtime)
+        if read_operand(writer, operands[k], is_plain, k, key, numbers) == 0:
+            return left(writer.runtime)
     kind = known_kind(writer, key, count)
     if kind == 0 or kind == writer.runtime.none:
         return Object(kind)

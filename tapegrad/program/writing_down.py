@@ -177,6 +177,19 @@ def show(writer: WriterFields, result: TensorObject, array: Object, layout: Obje
     result.type = writer.traced_type
 
 
+def known_result(
+    writer: WriterFields, kind: Tuple, value: Object, operands: Array[Object], data: Array[Object], count: int
+) -> Object:
+    """Return a value that is there already as the result of a call, with an entry of its own; None if it is left."""
+    runtime, plan = writer.runtime, PlanObject(kind.items[PLAN])
+    if value.type != runtime.array_type:  # it is not computed
+        return left(runtime)
+    result = result_of(runtime, plan, PlanFields(integer(plan.address)), value, operands, data, count)
+    if result != 0:
+        show(writer, result, value, kind.items[SHOWN])
+    return Object(result)
+
+
 def write_call(writer: WriterFields, kind: Tuple, operands: Array[Object], count: int, numbers: Tuple) -> Object:
     """Compute a call of a kind, and return its result; None if it is left, and 0 if Python raised.
 
@@ -195,14 +208,11 @@ def write_call(writer: WriterFields, kind: Tuple, operands: Array[Object], count
     if key == 0:
         return Object(0)
     number = Object(call(writer.get_item, writer.results, key))
-    known = writer.values.items[integer(number)] if number != 0 else Object(0)
-    out = known if known != 0 else computed(runtime, kind, fields, data, count)
-    if known != 0:
-        incref(known)
-    is_left = known != 0 and known.type != runtime.array_type  # it is not computed
-    if known == 0 and out != 0 and out.references > 1:
-        is_left = number_of(writer, out) != 0  # an operand, as it is
-    if out == 0 or is_left:
+    if number != 0:
+        decref(key)
+        return known_result(writer, kind, writer.values.items[integer(number)], operands, data, count)
+    out = computed(runtime, kind, fields, data, count)
+    if out == 0 or (out.references > 1 and number_of(writer, out) != 0):  # an operand, as it is
         decref(key)
         if out == 0:
             return out
@@ -214,14 +224,12 @@ def write_call(writer: WriterFields, kind: Tuple, operands: Array[Object], count
         result = result_of(runtime, PlanObject(plan), fields, out, operands, data, count)
     if result != 0:
         show(writer, result, array, kind.items[SHOWN])
-        is_bound = 1
-        if known == 0:
-            records = runtime.false if is_new else runtime.true
-            number = write_new(writer, plan, key, kind.items[LAYOUT], array, records)
-            is_bound = 1 if number != 0 and bind(writer, array, number) else 0
-            if is_bound != 0 and out != array and fields.save >> count & 1:  # a residual
-                is_bound = 1 if hold(writer.held, out) and bind(writer, out, number) else 0
-            drop(number)
+        records = runtime.false if is_new else runtime.true
+        number = write_new(writer, plan, key, kind.items[LAYOUT], array, records)
+        is_bound = 1 if number != 0 and bind(writer, array, number) else 0
+        if is_bound != 0 and out != array and fields.save >> count & 1:  # a residual
+            is_bound = 1 if hold(writer.held, out) and bind(writer, out, number) else 0
+        drop(number)
         if is_bound == 0:
             decref(result)
             result = TensorObject(0)

@@ -11,14 +11,12 @@ from typing import Any
 import casadi
 
 from bench.problems import Data
+from bench.programs.measure import FIRST_CALL
 from bench.programs.peers.casadi import array
 from bench.programs.peers.casadi import function as of_casadi
 from bench.programs.workload import Workload
 
 __all__ = ["array", "function"]
-
-
-_AT_MOST = ("timeout", "30")  # seconds; else the compiler goes on when this process is given up
 
 
 def function(workload: Workload, data: Data) -> Callable[..., Any]:
@@ -32,7 +30,8 @@ def _compiled(own: Any) -> Any:
         code.add(own)
         code.generate(f"{folder}/")
         library = str(Path(folder, "code.so"))
-        # What -O3 makes is no faster, and takes three times as long.
+        # What -O3 makes is no faster, and takes up to three times as long.
         options = ["-O1", "-march=native", "-shared", "-fPIC"]
-        subprocess.run([*_AT_MOST, "cc", *options, f"{folder}/code.c", "-o", library], check=True)
+        at_most = ["timeout", str(FIRST_CALL)]  # else the compiler goes on when this process is given up
+        subprocess.run([*at_most, "cc", *options, f"{folder}/code.c", "-o", library], check=True)
         return casadi.external(own.name(), library)
