@@ -351,7 +351,8 @@ def test_rows_of_tensors_are_taken_at_once() -> None:
     with pytest.raises(IndexError):
         list(data.DataLoader(whole, batch_sampler=[[3, 10]]))
     calls: list[Any] = []
-    list(data.DataLoader(whole, batch_size=10))  # makes plans
+    for _ in range(3):
+        list(data.DataLoader(whole, batch_size=10))  # makes plans, and remembers what comes again
     sys.setprofile(lambda frame, event, value: calls.append(frame) if event == "call" else None)
     try:
         list(data.DataLoader(whole, batch_size=10))
